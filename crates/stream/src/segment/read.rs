@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, TryLockError};
+use std::io::Seek;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -86,15 +87,25 @@ impl Segment {
         // Others may lock it.
         let _ = file.unlock();
         // It may grow meanwhile: what was read of it is within its length only if that is asked for last.
-        let header = match Header::read(&mut file) {
-            Err(Error::HeaderCut) => return Ok(None),
-            Err(error @ (Error::NotASegment | Error::Header)) => {
-                let len = file.metadata().map_err(failed())?.len();
-                let mut start = vec![0; len.min(100) as usize];
-                file.read_exact_at(&mut start, 0).map_err(failed())?;
-                return if is_unwritten(&start) { Ok(None) } else { Err(error) };
+        let mut is_second_look = false;
+        let header = loop {
+            match Header::read(&mut file) {
+                Err(Error::HeaderCut) => return Ok(None),
+                Err(error @ (Error::NotASegment | Error::Header)) => {
+                    let len = file.metadata().map_err(failed())?.len();
+                    let mut start = vec![0; len.min(100) as usize];
+                    file.read_exact_at(&mut start, 0).map_err(failed())?;
+                    if is_unwritten(&start) {
+                        return Ok(None);
+                    }
+                    if std::mem::replace(&mut is_second_look, true) {
+                        return Err(error);
+                    }
+                    // It may have been written since it was read.
+                    file.rewind().map_err(failed())?;
+                }
+                header => break header?,
             }
-            header => header?,
         };
         let len = file.metadata().map_err(failed())?.len();
         if len < header.len() {
