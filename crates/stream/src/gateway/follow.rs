@@ -18,7 +18,8 @@ use super::retry::{FailureStreak, is_passing, named};
 use super::{Counters, MessageOutput, Notice, Retry, Unended};
 use crate::frame::End;
 use crate::segment::{
-    self, Folder, KeyStore, Payload, ReadSoFar, Records, Recovered, Segment, Selection, Tail,
+    self, Folder, KeyStore, Listed, Payload, ReadSoFar, Records, Recovered, Segment, Selection,
+    Tail,
 };
 
 /// Delivers the messages of a folder in the order in which they were sealed, and waits for more. A message may be
@@ -137,9 +138,9 @@ impl Follower {
 
     /// Delivers what is new in all segments.
     fn pass(&mut self, stop: &AtomicBool) -> Result<(), FollowError> {
-        let listed = self.folder.segments();
-        let folder = || self.folder.path().to_owned();
-        let listed = listed.map_err(|error| FollowError::Segment(folder(), error))?;
+        let listed = self
+            .listed()
+            .map_err(|error| FollowError::Segment(self.folder.path().to_owned(), error))?;
         let (mut paths, mut gone) = (BTreeMap::new(), Vec::new());
         for listed in listed {
             if listed.number >= self.next {
@@ -181,6 +182,22 @@ impl Follower {
             self.report(&path, segment::Error::Removed(what));
         }
         Ok(self.settle()?)
+    }
+
+    /// The segments that are there. One of those between others that is not among them is gone.
+    fn listed(&self) -> Result<Vec<Listed>, segment::Error> {
+        let listed = self.folder.segments()?;
+        let (Some(first), Some(last)) = (listed.first(), listed.last()) else { return Ok(listed) };
+        let (first, last) = (first.number, last.number);
+        let first = if self.next == 0 { first } else { self.next };
+        let new = listed.iter().filter(|segment| segment.number >= first).count() as u64;
+        if new == (last + 1).saturating_sub(first) {
+            return Ok(listed);
+        }
+        // A list that is read while files are made may have a later one and not an earlier one. That is there by now.
+        let mut again = self.folder.segments()?;
+        again.retain(|segment| segment.number <= last);
+        Ok(again)
     }
 
     /// Delivers what is new in a segment. True if nothing more will come of it.
