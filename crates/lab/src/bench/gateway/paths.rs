@@ -174,11 +174,12 @@ impl Programs {
 
     fn end(mut self, signal: Signal) -> anyhow::Result<Cost> {
         let mut cost = Cost::default();
+        // That which the system keeps of a child counts this program's memory, too, from which it was forked.
+        cost.peak_rss_bytes = self.children.iter().map(peak_memory).sum();
         for child in std::mem::take(&mut self.children).into_iter().rev() {
             kill_process(Pid::from_child(&child), signal)?;
             let used = child.wait4().context("cannot wait for a program")?.rusage;
             cost.cpu += used.utime + used.stime;
-            cost.peak_rss_bytes += used.maxrss;
         }
         Ok(cost)
     }
@@ -191,6 +192,14 @@ impl Drop for Programs {
             let _ = child.wait();
         }
     }
+}
+
+/// The most memory that a program has had since it was started, in bytes.
+fn peak_memory(child: &Child) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = kib.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
 }
 
 fn spawn(command: &mut Command) -> anyhow::Result<Child> {
