@@ -173,9 +173,9 @@ impl Programs {
     }
 
     fn end(mut self, signal: Signal) -> anyhow::Result<Cost> {
-        let mut cost = Cost::default();
-        // That which the system keeps of a child counts this program's memory, too, from which it was forked.
-        cost.peak_rss_bytes = self.children.iter().map(peak_memory).sum();
+        // What the system keeps of a child counts this program's memory, too, from which it was forked.
+        let peak_rss_bytes = self.children.iter().map(peak_memory).sum();
+        let mut cost = Cost { peak_rss_bytes, ..Cost::default() };
         for child in std::mem::take(&mut self.children).into_iter().rev() {
             kill_process(Pid::from_child(&child), signal)?;
             let used = child.wait4().context("cannot wait for a program")?.rusage;
