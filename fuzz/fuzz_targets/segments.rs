@@ -11,8 +11,8 @@ use libfuzzer_sys::fuzz_target;
 use wattlock_record::SessionKey;
 use wattlock_stream::frame::Framing;
 use wattlock_stream::gateway::{
-    Durability, EpochLimits, MessageOutput, Protocol, Recording, RecordingSettings, Replay, Retry,
-    Rotation, Split, Stop, pump,
+    Durability, EpochLimits, MessageOutput, Protocol, RecordingSettings, Recordings, Replay, Retry,
+    Rotation, Split, Stop, TenantFolder, pump,
 };
 use wattlock_stream::segment::{Folder, KeyKind, KeyStore, NewKeys, Selection};
 use wattlock_stream::{Live, Settings};
@@ -30,23 +30,23 @@ static SEALED: LazyLock<(Vec<u8>, Vec<u8>)> = LazyLock::new(|| {
     fs::write(&input, &messages).unwrap();
     let make = || Ok((SessionKey::new(&KEY), b"a key file".to_vec()));
     let settings = RecordingSettings {
-        folder: Folder::new(folder.path()),
         keys: NewKeys::new(KeyKind::Salt, Box::new(make)),
-        additional: Vec::new(),
         protocol: Protocol::Plain(Framing::Lines),
         durability: Durability::AtEnd,
+        peers: 0,
         limit: None,
         split: Split { framing: Framing::Lines, limit: 1 << 20, bare_last: true },
         rotation: Rotation { bytes: None, seconds: None },
         epochs: EpochLimits { age: Duration::from_secs(3600), bytes: 1 << 30, records: 1 << 30 },
     };
-    let recording = Recording::new(settings, |_| {}).unwrap();
-    let retry = Retry::new(None, Arc::clone(recording.counters()), |_| {});
+    let own = TenantFolder { folder: Folder::new(folder.path()), additional: Vec::new() };
+    let recordings = Recordings::new(settings, [(String::new(), own)], |_| {}).unwrap();
+    let retry = Retry::new(None, Arc::clone(recordings.counters()), |_| {});
     let settings = Settings::continuous(1 << 20, 1, 1e9).unwrap();
-    let live = Live::start(settings, recording.sink(retry).unwrap()).unwrap();
+    let live = Live::start(settings, recordings.sink(&retry).unwrap()).unwrap();
     let (stop, mut input) = (Stop::new().unwrap(), File::open(input).unwrap());
-    let mut inlet = recording.inlet(SOURCE.into());
-    pump(&mut input, &mut *inlet, live.window(), &stop, recording.counters()).unwrap();
+    let mut inlet = recordings.inlet("", SOURCE.into()).unwrap();
+    pump(&mut input, &mut *inlet, live.window(), &stop, recordings.counters()).unwrap();
     // Without its last records: a stream that is cut.
     assert!(live.finish(None).failure.is_none());
     let segment = fs::read(folder.path().join("000001.wls")).unwrap();
