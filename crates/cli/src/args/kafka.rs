@@ -12,8 +12,8 @@ use super::{EXIT_CODES, IdentitySources, KEYS, Limits, Passphrase, Recipients};
 /// Encrypt the records of a Kafka topic into another topic; --open decrypts them.
 ///
 /// Values are encrypted. Record keys, headers, timestamps and tombstones stay as they are, and so do
-/// partitions if both topics have as many. A sealed record opens only in its topic, under its record
-/// key, for its tenant. The wrapped keys are in a topic of their own, TOPIC.keys.
+/// partition numbers if both topics have as many. A sealed record opens only in its topic, under its
+/// record key, for its tenant. The wrapped keys are in a topic of their own, TOPIC.keys.
 ///
 /// Within one cluster (the same servers in --from and --to), each record is written exactly once.
 /// Between clusters, each record is written at least once: after a failure some come twice.
@@ -28,7 +28,7 @@ pub struct Kafka {
     /// Read this topic: kafka://HOST:PORT[,HOST:PORT…]/TOPIC
     #[arg(long, value_name = "ADDRESS")]
     pub from: Address,
-    /// Write to this topic, which exists
+    /// Write to this topic, which must exist
     #[arg(long, value_name = "ADDRESS")]
     pub to: Address,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub struct Kafka {
     #[arg(conflicts_with_all = ["recipients", "recipients_files", "identities", "identity_command"])]
     #[arg(conflicts_with_all = ["ask", "file", "fd", "env"])]
     pub key_file: Option<PathBuf>,
-    /// Topic of the wrapped keys [default: the sealed topic's name and .keys]
+    /// Topic of the wrapped keys [default: SEALED-TOPIC.keys]
     #[arg(long, value_name = "TOPIC", help_heading = KEYS)]
     pub keys: Option<String>,
     /// Tenant that the records are sealed for; needed again to open them
@@ -62,22 +62,23 @@ pub struct Kafka {
     #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero, default_value = "64G")]
     #[arg(help_heading = KEYS, conflicts_with = "open")]
     pub key_bytes: u64,
-    /// Consumer group; its members share the partitions [default: wattlock. and the target topic]
+    /// Consumer group; its members share the partitions [default: wattlock.TARGET-TOPIC]
     #[arg(long, value_name = "NAME", help_heading = GROUP)]
     pub group: Option<String>,
     /// Name of this process in the group, the same after a restart [default: the host's name]
     ///
-    /// Two processes with one name end each other. A process that is started again under its name
-    /// aborts the transaction that it left open, and has its partitions back at once.
+    /// Do not run two processes with the same name: each stops the other. A process that is started
+    /// again under its name aborts the transaction that it left open, and has its partitions back at
+    /// once.
     #[arg(long, value_name = "NAME", help_heading = GROUP)]
     pub id: Option<String>,
-    /// End when all is done that was in the topic at the start
+    /// Exit after the records that were in the topic at the start
     #[arg(long)]
     pub until_end: bool,
-    /// Take settings of the clients from FILE, such as TLS and SASL: NAME=VALUE lines of librdkafka
+    /// Client settings, such as TLS and SASL, as NAME=VALUE lines of librdkafka in FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// Take those of the cluster in --to from FILE [default: those of --config]
+    /// Client settings for the cluster in --to [default: those of --config]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub to_config: Option<PathBuf>,
     /// Print a summary as JSON on standard error

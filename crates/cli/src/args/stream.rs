@@ -57,7 +57,7 @@ pub struct Stream {
     #[arg(long, help_heading = INPUT, requires = "paths")]
     #[arg(conflicts_with_all = ["from", "until", "source"])]
     pub follow: bool,
-    /// With --follow: go on where an earlier run with the same FILE stopped
+    /// With --follow: resume where FILE says that the last run stopped
     #[arg(long, value_name = "FILE", help_heading = INPUT, value_hint = ValueHint::FilePath)]
     #[arg(requires = "follow")]
     pub position: Option<PathBuf>,
@@ -101,14 +101,14 @@ pub struct Stream {
     /// Let other machines reach --listen and --metrics (no encryption or authentication)
     #[arg(long, help_heading = INPUT)]
     pub insecure: bool,
-    /// Admit only the senders in FILE, and seal each tenant's messages in FOLDER/TENANT/
+    /// Accept only the senders in FILE, and write each tenant's data to TENANT/ in the -o folder
     ///
     /// Each line is TENANT cert NAME (a DNS name or URI in the sender's certificate) or TENANT token
-    /// SHA256. A sender without such a certificate begins its connection with a line "token TOKEN".
+    /// SHA256. A sender whose certificate is not listed first sends a line "token TOKEN".
     #[arg(long, value_name = "FILE", help_heading = TLS, value_hint = ValueHint::FilePath)]
     #[arg(requires = "listen", requires = "output", conflicts_with_all = ["open", "tenant"])]
     pub tenants: Option<PathBuf>,
-    /// For tls: addresses: show the certificate in FILE (PEM, with intermediate certificates)
+    /// Present the certificate in FILE at tls: addresses (PEM, with intermediate certificates)
     #[arg(long, value_name = "FILE", help_heading = TLS, value_hint = ValueHint::FilePath)]
     #[arg(requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
@@ -116,13 +116,13 @@ pub struct Stream {
     #[arg(long, value_name = "FILE", help_heading = TLS, value_hint = ValueHint::FilePath)]
     #[arg(requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// With --listen tls: require certificates of the authorities in FILE (PEM)
+    /// With --listen tls:HOST:PORT: require certificates that the CAs in FILE issued (PEM)
     ///
-    /// With tokens in --tenants, a sender may show a token instead.
+    /// If --tenants has tokens, a sender may send a token instead.
     #[arg(long, value_name = "FILE", help_heading = TLS, value_hint = ValueHint::FilePath)]
     #[arg(requires = "listen")]
     pub tls_client_ca: Option<PathBuf>,
-    /// With --connect or --forward tls: trust the authorities in FILE (PEM) [default: the system's]
+    /// With --connect or --forward to tls:HOST:PORT: trust the CAs in FILE (PEM) [default: the system's]
     #[arg(long, value_name = "FILE", help_heading = TLS, value_hint = ValueHint::FilePath)]
     pub tls_ca: Option<PathBuf>,
     /// Write to FILE, or to FILE.000001 and so on if it exists (error with --open)
@@ -195,7 +195,7 @@ pub struct Stream {
     /// Send to tls:HOST:PORT, tcp:HOST:PORT or unix:PATH (with --open: one connection per sender)
     #[arg(long, value_name = "ADDRESS", help_heading = OUTPUT)]
     pub connect: Option<Address>,
-    /// With --follow --connect: how the peer acknowledges; messages are sent again until it does
+    /// With --follow --connect: how the peer acknowledges messages, which are sent again until it does
     #[arg(long, value_parser = one_of(ACKNOWLEDGED), default_value = "never")]
     #[arg(help_heading = OUTPUT, requires = "follow", requires = "connect")]
     pub acknowledged: Acknowledged,
@@ -279,7 +279,7 @@ const ACKNOWLEDGED: &Choices<Acknowledged> = &[
     (
         Acknowledged::Never,
         "never",
-        "Not at all: what was on its way when a connection breaks is lost",
+        "No acknowledgement: messages on their way are lost if a connection breaks",
     ),
     (Acknowledged::Numbered, "numbered", "As wattlock stream --framing numbered does"),
     (Acknowledged::Relp, "relp", "By RELP, as rsyslog's imrelp does"),

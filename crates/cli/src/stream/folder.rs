@@ -72,7 +72,7 @@ pub fn check(args: &args::Stream) -> anyhow::Result<()> {
         ));
     }
     if args.ack_forwarded && args.sync == Some(Durability::AtEnd) {
-        return Err(usage("--ack-forwarded goes with --sync batch or N: peers get what is synced"));
+        return Err(usage("--ack-forwarded requires --sync batch or N: peers get what is synced"));
     }
     let is_twice = |(at, address): (usize, &Address)| args.forward[..at].contains(address);
     if args.forward.iter().enumerate().any(is_twice) {

@@ -38,7 +38,7 @@ pub fn run(args: &args::Stream) -> Ended {
         findings.report(&match subfolders.find(has_segments) {
             None => format!("{} holds no segments yet; waiting", Shown(path)),
             Some(other) => format!(
-                "{} holds no segments yet; waiting. {} holds some: each folder is followed by itself",
+                "{} holds no segments yet; waiting. Subfolders are not read: {} holds some",
                 Shown(path),
                 Shown(&other)
             ),
@@ -59,7 +59,7 @@ pub fn run(args: &args::Stream) -> Ended {
     let follower = Follower::new(from, position, output, retry, findings.listener());
     let follower = follower.with_context(|| match position {
         Some(position) => format!("cannot use {}", Shown(position)),
-        None => "cannot begin".into(),
+        None => "cannot start delivery".into(),
     })?;
     let stop = Arc::new(AtomicBool::new(false));
     let started = Instant::now();
@@ -99,7 +99,7 @@ pub fn run(args: &args::Stream) -> Ended {
             });
         }
         None if position.is_some() => {
-            findings.report("not all messages were delivered; the next run goes on");
+            findings.report("not all messages were delivered; the next run continues");
         }
         None => {
             say!("not all messages were delivered");

@@ -200,7 +200,9 @@ impl Served {
                     Some(tenants) => {
                         let refused = |why| io::Error::new(io::ErrorKind::PermissionDenied, why);
                         let tenant = tenants.of_certificate(&stream.names()).map_err(refused)?;
-                        Some(tenant.ok_or_else(|| refused("its certificate is of no tenant"))?)
+                        Some(tenant.ok_or_else(|| {
+                            refused("its certificate is not in the list of tenants")
+                        })?)
                     }
                 };
                 store(tenant).serve(stream, &stored)

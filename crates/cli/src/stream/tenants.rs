@@ -46,14 +46,18 @@ impl Tenants {
                 "token" => {
                     let mut hash = [0; 32];
                     read_hex(value.as_bytes(), &mut hash).ok_or_else(|| {
-                        wrong("a token is given by its SHA-256: 64 hexadecimal digits")
+                        wrong(
+                            "write the SHA-256 of the token, 64 hexadecimal digits, not the token",
+                        )
                     })?;
                     tenants.by_token.insert(hash, tenant.clone())
                 }
-                _ => return Err(wrong("the second word is not cert or token")),
+                _ => return Err(wrong("the second word must be cert or token")),
             };
             if other.is_some_and(|other| other != tenant) {
-                return Err(wrong("an earlier line gives the same to another tenant"));
+                return Err(wrong(
+                    "this certificate name or token belongs to another tenant already",
+                ));
             }
         }
         if tenants.names().is_empty() {
@@ -121,11 +125,13 @@ impl Welcome for Host {
             Err(why) => return Admission::Refused(why),
         }
         match &caller.token {
-            _ if !tenants.have_tokens() => Admission::Refused("its certificate is of no tenant"),
+            _ if !tenants.have_tokens() => {
+                Admission::Refused("its certificate is not in the list of tenants")
+            }
             None => Admission::TokenWanted,
             Some(token) => match tenants.of_token(token) {
                 Some(tenant) => self.inlet(tenant, caller),
-                None => Admission::Refused("its token is of no tenant"),
+                None => Admission::Refused("its token is not in the list of tenants"),
             },
         }
     }

@@ -14,16 +14,16 @@ pub fn check(args: &args::Stream) -> anyhow::Result<()> {
     let listens = args.listen.as_ref().is_some_and(is_tls);
     let connects = args.connect.iter().chain(&args.forward).any(is_tls);
     if listens && args.tls_cert.is_none() {
-        return Err(usage("--listen tls: requires --tls-cert and --tls-key"));
+        return Err(usage("--listen tls:HOST:PORT requires --tls-cert and --tls-key"));
     }
     if !listens && args.tls_client_ca.is_some() {
-        return Err(usage("--tls-client-ca requires --listen tls:"));
+        return Err(usage("--tls-client-ca requires --listen tls:HOST:PORT"));
     }
     if !connects && args.tls_ca.is_some() {
-        return Err(usage("--tls-ca requires --connect tls: or --forward tls:"));
+        return Err(usage("--tls-ca requires --connect or --forward to tls:HOST:PORT"));
     }
     if !listens && !connects && args.tls_cert.is_some() {
-        return Err(usage("--tls-cert and --tls-key require an address with tls:"));
+        return Err(usage("--tls-cert and --tls-key require an address tls:HOST:PORT"));
     }
     Ok(())
 }
@@ -31,18 +31,14 @@ pub fn check(args: &args::Stream) -> anyhow::Result<()> {
 /// What --listen needs for TLS.
 pub fn server(args: &args::Stream, tenants: Option<&Tenants>) -> anyhow::Result<Option<TlsServer>> {
     let listens = matches!(args.listen, Some(Address::Tls(_)));
-    if args.tls_client_ca.is_none()
-        && let Some(tenants) = tenants.filter(|tenants| tenants.have_certificates())
-    {
-        let first = tenants.names().first().map_or("", |name| name).to_owned();
-        return Err(usage(format!(
-            "--tenants knows tenants by their certificates (as {first}): that requires --listen tls: and \
-             --tls-client-ca"
-        )));
+    if args.tls_client_ca.is_none() && tenants.is_some_and(Tenants::have_certificates) {
+        return Err(usage(
+            "--tenants lists certificates, which requires --listen tls:HOST:PORT and --tls-client-ca",
+        ));
     }
     if args.store && tenants.is_some_and(Tenants::have_tokens) {
         return Err(usage(
-            "--store knows tenants by their certificates only; --tenants has a token",
+            "--store does not support tokens; remove them from the file of --tenants",
         ));
     }
     let Some(identity) = identity(args).filter(|_| listens) else { return Ok(None) };

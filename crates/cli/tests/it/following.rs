@@ -244,7 +244,7 @@ fn a_peer_that_is_away_gets_all_once_it_is_there() {
     assert!(line.contains("cannot write to"), "{line}");
     let stopped = stop(follower);
     said.read_line(&mut line).unwrap();
-    assert!(line.contains("the next run goes on"), "{line}");
+    assert!(line.contains("the next run continues"), "{line}");
     assert_exit(&stopped, 0);
     let listener = UnixListener::bind(&socket).unwrap();
     let follower = following(&place, &["--connect", &to]);
@@ -322,7 +322,10 @@ fn nothing_passes_over_what_cannot_be_read() {
     let stopped = stop(follower);
     assert_exit(&stopped, 1);
     let said = stderr(&stopped);
-    assert!(said.contains("000004.wls: it was removed before all was delivered"), "{said}");
+    assert!(
+        said.contains("000004.wls: it was removed before all messages were delivered"),
+        "{said}"
+    );
     delivered.extend(stopped.stdout);
     assert_eq!(delivered, [lines(0, 3), lines(4, 5)].concat());
 }

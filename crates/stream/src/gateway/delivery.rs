@@ -107,7 +107,7 @@ impl Delivery {
             let offer = "relp_version=0\nrelp_software=wattlock\ncommands=syslog";
             peer.get_mut().write_all(format!("1 open {} {offer}\n", offer.len()).as_bytes())?;
             if read_answer(peer)? != 1 {
-                return Err(wrong("it does not answer as RELP does"));
+                return Err(wrong("its answer is not RELP"));
             }
             self.next = 2;
         }
@@ -190,7 +190,7 @@ impl Delivery {
                 }
                 if self.next > LAST_TRANSACTION {
                     // Numbers begin anew with the next connection.
-                    return Err(wrong("its numbers are used up"));
+                    return Err(wrong("connecting again, since the numbers of RELP are used up"));
                 }
             }
         }
@@ -293,14 +293,14 @@ fn read_answer(from: &mut impl BufRead) -> io::Result<u64> {
         }
         let text = String::from_utf8(word).ok();
         let text = text.and_then(|text| text.strip_suffix(' ').map(str::to_owned));
-        text.ok_or_else(|| wrong("it does not answer as RELP does"))
+        text.ok_or_else(|| wrong("its answer is not RELP"))
     };
     let (transaction, command, len) = (word(11)?, word(33)?, word(11)?);
-    let number = |text: &str| text.parse::<u64>().map_err(|_| wrong("an answer without a number"));
+    let number = |text: &str| text.parse::<u64>().map_err(|_| wrong("its answer has no number"));
     let mut data = vec![0; number(&len)?.min(LONGEST_ANSWER) as usize + 1];
     from.read_exact(&mut data)?;
     if command != "rsp" || !data.starts_with(b"200") || data.last() != Some(&b'\n') {
-        return Err(wrong("it did not take a message"));
+        return Err(wrong("it answered with an error of RELP"));
     }
     number(&transaction)
 }
@@ -309,10 +309,10 @@ fn read_answer(from: &mut impl BufRead) -> io::Result<u64> {
 fn in_words(error: io::Error) -> io::Error {
     let why = match error.kind() {
         io::ErrorKind::UnexpectedEof if error.raw_os_error().is_none() => {
-            "it closed the connection; it may refuse this sender, or a message"
+            "it closed the connection, perhaps because it rejects this sender or a message"
         }
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
-            "it broke the connection; it may refuse this sender, or a message"
+            "it reset the connection, perhaps because it rejects this sender or a message"
         }
         _ => return error,
     };

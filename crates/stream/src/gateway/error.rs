@@ -30,7 +30,7 @@ pub enum Error {
     #[error("timeout: its stream header did not arrive within {} s", _0.as_secs_f64())]
     SlowHeader(Duration),
     /// A sender did not show who it is.
-    #[error("it did not show who it is within {} s", _0.as_secs_f64())]
+    #[error("timeout: TLS handshake and token were not complete within {} s", _0.as_secs_f64())]
     SlowWelcome(Duration),
     /// A sender is not served.
     #[error("{0}")]
@@ -51,7 +51,7 @@ pub enum Error {
     #[error("reading failed")]
     Read(#[source] io::Error),
     /// A sender could not be answered.
-    #[error("answering failed")]
+    #[error("cannot send an acknowledgement")]
     Answer(#[source] io::Error),
     /// What a sender was to be told is safe was lost.
     #[error("its messages could not be made durable")]

@@ -28,13 +28,13 @@ pub enum TlsError {
     #[error("{} holds no private key in PEM", _0.display())]
     NoKey(PathBuf),
     /// A key is not that of a certificate.
-    #[error("{} is not the certificate of the key in {}", _0.display(), _1.display())]
+    #[error("the certificate in {} and the private key in {} do not match", _0.display(), _1.display())]
     OtherKey(PathBuf, PathBuf),
     /// A certificate or key is not usable.
     #[error("cannot use {}", _0.display())]
     Unusable(PathBuf, #[source] Box<dyn std::error::Error + Send + Sync>),
     /// The system has no certificates of authorities.
-    #[error("this system has no certificates of authorities; name them with --tls-ca")]
+    #[error("this system has no trusted CA certificates; use --tls-ca FILE")]
     NoRoots,
 }
 
@@ -277,7 +277,7 @@ pub(super) fn invalid(error: rustls::Error) -> io::Error {
     use rustls::CertificateError as Why;
     let why = match &error {
         rustls::Error::InvalidCertificate(why) => match why {
-            Why::UnknownIssuer => "its certificate is of no authority that is trusted",
+            Why::UnknownIssuer => "its certificate was not issued by a trusted CA",
             Why::Expired | Why::ExpiredContext { .. } => "its certificate has expired",
             Why::NotValidYet | Why::NotValidYetContext { .. } => "its certificate is not valid yet",
             Why::NotValidForName | Why::NotValidForNameContext { .. } => {
@@ -287,7 +287,7 @@ pub(super) fn invalid(error: rustls::Error) -> io::Error {
         },
         rustls::Error::NoCertificatesPresented => "it showed no certificate",
         rustls::Error::AlertReceived(alert) => {
-            let why = format!("it refused: {alert:?}");
+            let why = format!("the peer refused the connection (TLS alert {alert:?})");
             return io::Error::new(io::ErrorKind::ConnectionRefused, why);
         }
         _ => return io::Error::new(io::ErrorKind::InvalidData, error),
@@ -298,9 +298,10 @@ pub(super) fn invalid(error: rustls::Error) -> io::Error {
 /// An error of a connection, in words that do not name a library.
 pub(super) fn plain(error: io::Error) -> io::Error {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => {
-            io::Error::new(error.kind(), "the connection ended without an end of TLS")
-        }
+        io::ErrorKind::UnexpectedEof => io::Error::new(
+            error.kind(),
+            "it was closed without TLS close_notify; data may be missing",
+        ),
         _ => match error.downcast::<rustls::Error>() {
             Ok(error) => invalid(error),
             Err(error) => error,
@@ -331,7 +332,7 @@ impl Until<'_> {
     fn left(&self) -> io::Result<Duration> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "it took too long"));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "timeout"));
         }
         Ok(left)
     }

@@ -70,7 +70,7 @@ async fn show(
             Admission::Admitted(inlet) => return Ok((inlet, rest)),
             Admission::Refused(why) => return Err(Error::Refused(why)),
             Admission::TokenWanted if caller.token.is_some() => {
-                return Err(Error::Refused("its token is not known"));
+                return Err(Error::Refused("its token is not in the list of tenants"));
             }
             Admission::TokenWanted => {
                 let token;
@@ -110,7 +110,8 @@ async fn read_token(socket: &Socket) -> Result<(Zeroizing<Vec<u8>>, Zeroizing<Ve
 
 const WORD: &[u8] = b"token ";
 
-const NO_TOKEN: &str = "it began with no token, and showed no certificate that is known";
+const NO_TOKEN: &str =
+    "it has no certificate in the list of tenants, and sent no line with a token";
 
 /// Bytes of the longest line with a token, and what may come with it.
 const LONGEST_LINE: usize = 1024;

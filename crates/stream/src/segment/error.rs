@@ -78,10 +78,10 @@ pub enum Error {
     #[error("{0} missing before it")]
     Missing(String),
     /// Segments are gone, and not all of them was delivered.
-    #[error("{0} removed before all was delivered")]
+    #[error("{0} removed before all messages were delivered")]
     Removed(String),
     /// A position is that of another folder.
-    #[error("the position is that of another folder, or of one that was made anew")]
+    #[error("the position is that of another folder, or of one that was created again")]
     OtherFolder,
     /// A store has another segment of this name.
     #[error(
