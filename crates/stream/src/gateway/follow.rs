@@ -14,6 +14,7 @@ use rustix::fs::inotify;
 use wattlock_record::SessionKey;
 
 use super::position::{Position, PositionFile};
+use super::replay::Failure;
 use super::retry::{FailureStreak, is_passing, named};
 use super::{Counters, MessageOutput, Notice, Retry, Unended};
 use crate::frame::End;
@@ -124,7 +125,7 @@ impl Follower {
     /// Fails if the position is that of another folder.
     fn check_folder(&self) -> Result<(), FollowError> {
         let Some((number, writer)) = self.newest else { return Ok(()) };
-        let path = self.folder.path().join(format!("{number:06}.wls"));
+        let path = self.path_of(number);
         let is_another = match Segment::open(&path) {
             Ok(Some(segment)) => segment.header().writer != writer,
             // It was removed, or is not readable, which is found out later.
@@ -161,8 +162,7 @@ impl Follower {
             }
             let Some(mut followed) = self.segments.remove(&number) else { continue };
             let Some(path) = paths.get(&number) else {
-                let path = self.folder.path().join(format!("{number:06}.wls"));
-                self.report(&path, segment::Error::Removed("it was".into()));
+                self.report(&self.path_of(number), segment::Error::Removed("it was".into()));
                 continue;
             };
             let read = self.read(number, path, &mut followed, stop);
@@ -321,6 +321,11 @@ impl Follower {
         }
     }
 
+    /// Where the segment of a number is, or was.
+    fn path_of(&self, number: u64) -> PathBuf {
+        self.folder.path().join(format!("{number:06}.wls"))
+    }
+
     fn report(&self, path: &Path, problem: segment::Error) {
         (self.notify)(Notice::Segment { path: path.display().to_string(), problem });
     }
@@ -335,18 +340,6 @@ pub enum FollowError {
     /// A segment, or the folder, cannot be read.
     #[error("{}", _0.display())]
     Segment(PathBuf, #[source] segment::Error),
-}
-
-/// Why a segment is not read on.
-enum Failure {
-    Segment(segment::Error),
-    Output(io::Error),
-}
-
-impl From<segment::Error> for Failure {
-    fn from(error: segment::Error) -> Self {
-        Self::Segment(error)
-    }
 }
 
 /// Sees that a folder changes.

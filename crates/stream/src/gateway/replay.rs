@@ -271,8 +271,10 @@ impl Replay {
 }
 
 /// Why a segment is not opened to its end.
-enum Failure {
+pub(super) enum Failure {
+    /// What is wrong with it.
     Segment(segment::Error),
+    /// The output cannot be written.
     Output(io::Error),
 }
 

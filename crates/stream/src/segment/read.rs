@@ -136,7 +136,7 @@ impl Segment {
         self.written_to
     }
 
-    /// Its records behind those that were read, after all of these were. Whoever reads on has checked the header.
+    /// Its records behind those that were read, after all of these were. Its header was checked then.
     pub(crate) fn records_after(&self, key: &SessionKey, read: ReadSoFar) -> Records<'_> {
         let ReadSoFar { at, count, sources, ended, found_index } = read;
         let end = self.end_of_records();
