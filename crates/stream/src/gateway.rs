@@ -44,6 +44,8 @@ mod welcome;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use zeroize::Zeroizing;
+
 use crate::frame::End;
 use crate::message::Message;
 use crate::segment;
@@ -94,6 +96,20 @@ pub trait Inlet: Send {
     /// # Errors
     /// That it is not what it has to be, or the stream has ended.
     fn put(&mut self, unit: &[u8], room: Room<Message>) -> Result<(), Error>;
+
+    /// Bytes in front of a unit in a buffer that [`Inlet::put_buffer`] takes. `None` if it takes none.
+    fn front(&self) -> Option<usize> {
+        None
+    }
+
+    /// As [`Inlet::put`], with a unit that is alone in its buffer but for [`Inlet::front`]. There is room for a tag behind it.
+    ///
+    /// # Errors
+    /// As [`Inlet::put`].
+    fn put_buffer(&mut self, buffer: Zeroizing<Vec<u8>>, room: Room<Message>) -> Result<(), Error> {
+        let front = self.front().unwrap_or(0);
+        self.put(&buffer[front..], room)
+    }
 
     /// True if a header comes next, which a peer sends without a pause.
     fn expects_header(&self) -> bool {

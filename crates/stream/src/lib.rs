@@ -29,7 +29,8 @@ pub use arrival_times::ArrivalTimes;
 pub use error::Error;
 pub use ladder::{Ladder, Rung};
 pub use live::{
-    Delays, Done, GpuClocks, Live, OnDevice, Pace, Settings, Sink, SpeedControl, Stats, Summary,
+    AtOnce, Delays, Done, GpuClocks, Live, OnDevice, OnShortcut, Pace, Settings, Shortcut, Sink,
+    SpeedControl, Stats, Summary,
 };
 pub use message::{Cipher, Message, Nonce};
 pub use policy::{Sense, Velocity};

@@ -24,7 +24,7 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -39,10 +39,12 @@ use crate::window::{Reserve, Window};
 use delivery::Delivery;
 use desk::Desk;
 use recorder::Recorder;
+use shortcut::Hands;
 use speed_control::Setter;
 
 pub use gpu_clocks::GpuClocks;
 pub use recorder::{Delays, Stats};
+pub use shortcut::{OnShortcut, Shortcut};
 pub use speed_control::SpeedControl;
 
 mod continuous;
@@ -51,6 +53,7 @@ mod desk;
 mod device;
 mod gpu_clocks;
 mod recorder;
+mod shortcut;
 mod speed_control;
 
 /// How a stream is run.
@@ -67,6 +70,8 @@ pub struct Settings {
     pub pace: Pace,
     /// Seals what it can in place of the workers.
     pub device: Option<OnDevice>,
+    /// Whether threads that put messages work on them, too, where the sink takes them at once: see [`Live::shortcut`].
+    pub shortcut: bool,
 }
 
 /// A device that seals.
@@ -121,6 +126,29 @@ pub trait Sink: Send {
         let _ = deadline;
         self.rest()
     }
+
+    /// The same sink for threads that must not wait; `None` if it may wait at any time.
+    fn at_once(&mut self) -> Option<&mut dyn AtOnce> {
+        None
+    }
+}
+
+/// A sink that does not wait.
+pub trait AtOnce {
+    /// True if a message of so many bytes can be taken without waiting.
+    fn has_room(&mut self, bytes: u64) -> bool;
+
+    /// As [`Sink::deliver`], after [`AtOnce::has_room`].
+    ///
+    /// # Errors
+    /// As [`Sink::deliver`].
+    fn deliver_now(&mut self, done: &mut Done) -> io::Result<()>;
+
+    /// As [`Sink::rest`]. False if that has to follow, since something has to be waited for.
+    ///
+    /// # Errors
+    /// As [`Sink::deliver`].
+    fn rest_now(&mut self) -> io::Result<bool>;
 }
 
 impl<F: FnMut(&mut Done) -> io::Result<()> + Send> Sink for F {
@@ -156,6 +184,8 @@ struct Shared {
     delivery: Delivery,
     recorder: Arc<Recorder>,
     setter: Setter,
+    /// For the short way, if there is one.
+    hands: Option<Mutex<Hands>>,
 }
 
 impl Settings {
@@ -167,7 +197,8 @@ impl Settings {
     pub fn continuous(window: u64, workers: usize, rate: f64) -> Result<Self, Error> {
         let ladder = worker_ladder(workers, rate).ok_or(Error::Ladder)?;
         let velocity = Velocity::Paced { deadline: deadline(window, &ladder) };
-        Ok(Self { window, workers, ladder, velocity, pace: Pace::Workers, device: None })
+        let (pace, device, shortcut) = (Pace::Workers, None, false);
+        Ok(Self { window, workers, ladder, velocity, pace, device, shortcut })
     }
 }
 
@@ -208,14 +239,15 @@ impl Live {
     ///
     /// # Errors
     /// [`Error::Window`], [`Error::Thread`].
-    pub fn start(settings: Settings, sink: impl Sink + 'static) -> Result<Self, Error> {
-        let Settings { window, workers, ladder, velocity, pace, device } = settings;
+    pub fn start(settings: Settings, mut sink: impl Sink + 'static) -> Result<Self, Error> {
+        let Settings { window, workers, ladder, velocity, pace, device, shortcut } = settings;
         let due = if let Velocity::Paced { deadline } = velocity { deadline } else { DEADLINE };
         let window = Window::new(window, due)?;
         let (pool, recorder) = (Arc::new(Pool::new(SPARE_BUFFERS)), Arc::new(Recorder::new()));
         let workers = workers.max(1);
         let by_workers = matches!(pace, Pace::Workers);
         let setter = Setter::new(ladder.rungs().len());
+        let hands = (shortcut && sink.at_once().is_some()).then(Mutex::default);
         let delivery = Delivery::new(Box::new(sink), Arc::clone(&pool), Arc::clone(&recorder));
         let shared = Arc::new(Shared {
             desk: Desk::new(ladder, velocity, workers, by_workers, device.is_some()),
@@ -225,6 +257,7 @@ impl Live {
             delivery,
             recorder,
             setter,
+            hands,
         });
         let mut live = Self { shared, threads: Vec::new() };
         if let Pace::Clocks(control) = pace {

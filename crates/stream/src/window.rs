@@ -51,6 +51,8 @@ pub struct Window<T> {
     line: Mutex<Line>,
     /// Rings when a message came in, and when the window was closed.
     pub(crate) arrivals: Bell,
+    /// Threads that take what they put: as long as there are any, no bell rings for a message.
+    muted: AtomicUsize,
     /// Rings when the last message was handed on.
     emptied: Bell,
 }
@@ -144,6 +146,7 @@ impl<T> Window<T> {
             waiting: AtomicUsize::new(0),
             line: Mutex::default(),
             arrivals: Bell::default(),
+            muted: AtomicUsize::new(0),
             emptied: Bell::default(),
         }))
     }
@@ -234,11 +237,6 @@ impl<T> Window<T> {
             Err(Error::Full { .. }) => block_on(self.reserve(bytes)),
             done => done,
         }
-    }
-
-    /// True if `bytes` of any message would be let in now.
-    pub(crate) fn has_room(&self, bytes: u64) -> bool {
-        self.waiting.load(Ordering::SeqCst) == 0 && self.size.saturating_sub(self.used()) >= bytes
     }
 
     /// Lets a message of `bytes` in if there is room and no other message waits for it.
@@ -387,7 +385,22 @@ impl<T> Window<T> {
         let before = came.saturating_sub(bytes);
         self.arrival_times.record_arrival(self.elapsed_ns(since), before);
         self.queue.push(Entry { item, bytes, since });
-        self.arrivals.ring();
+        if self.muted.load(Ordering::SeqCst) == 0 {
+            self.arrivals.ring();
+        }
+    }
+
+    /// Rings for no message that is put, until [`Window::unmute`].
+    pub(crate) fn mute(&self) {
+        self.muted.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Takes one [`Window::mute`] back, and rings if anything was put that was not taken.
+    pub(crate) fn unmute(&self) {
+        self.muted.fetch_sub(1, Ordering::SeqCst);
+        if !self.queue.is_empty() || lock(&self.taking).ahead.is_some() {
+            self.arrivals.ring();
+        }
     }
 
     /// Moves the head, and lets in who waits.
@@ -414,7 +427,10 @@ impl<T> Window<T> {
     fn give_up(&self, bytes: u64) {
         self.taken.fetch_add(bytes, Ordering::SeqCst);
         self.free(bytes);
-        self.arrivals.ring_all();
+        if self.is_closed() {
+            // It may have been the last that was waited for.
+            self.arrivals.ring_all();
+        }
     }
 
     /// Lets those in front of the line in, as far as there is room, and wakes them once the line is

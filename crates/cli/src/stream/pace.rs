@@ -57,8 +57,13 @@ pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>
             highest.0 / 1000
         ));
     }
+    // With few CPUs, to wake a worker costs more than to seal a message.
+    settings.shortcut = matches!(settings.pace, Pace::Workers) && workers <= FEW;
     Ok((with_policy(args, settings), told))
 }
+
+/// Threads up to which the one that reads seals, too.
+const FEW: usize = 2;
 
 /// The policy that was asked for.
 fn with_policy(args: &args::Stream, mut settings: Settings) -> Settings {

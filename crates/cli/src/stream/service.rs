@@ -154,7 +154,7 @@ impl Service<'_> {
         let counters = Arc::clone(self.way.counters());
         let notify = self.findings.listener();
         let (at, host) = ((address, self.tls.clone()), Arc::clone(&self.host) as Arc<_>);
-        let listener = Listener::open(at, host, limits, window, counters, notify).await;
+        let listener = Listener::open(at, host, limits, &self.live, counters, notify).await;
         let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
         if !self.args.quiet {
             say!("listening at {}", listener.address());

@@ -1,7 +1,7 @@
 //! A connection to a backend for each connection that was sealed.
 //!
-//! Each has an outbox of its own that a task empties, so a backend that is slow, away or stuck holds
-//! up no other. Only a full outbox holds the stream back, and only while its backend takes
+//! What the system takes at once is written at once. The rest waits in an outbox that a task empties, one
+//! for each connection, so a backend that is slow, away or stuck holds up no other. Only a full outbox holds the stream back, and only while its backend takes
 //! anything at all: one that takes nothing for [`BackendLimits::stall`] loses what is queued for it, and
 //! is hardly waited for again before it has taken a good deal.
 
@@ -16,6 +16,7 @@ use crossbeam_queue::ArrayQueue;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
+use super::socket::Socket;
 use super::{Counters, Destination, MessageOutput, Notice};
 use crate::bell::Bell;
 use crate::frame::{End, Framing};
@@ -72,7 +73,17 @@ pub(super) struct Outbox {
 }
 
 struct State {
-    units: VecDeque<Vec<u8>>,
+    units: VecDeque<Unit>,
+    /// The connection, for units that are written as they come.
+    socket: Option<Arc<Socket>>,
+    /// True while the task has a unit, or there may be a part of one in the socket: then nothing else may follow it.
+    busy: bool,
+    /// True once the rest of a unit was dropped that is in the socket in part.
+    torn: bool,
+    /// Why a unit could not be written as it came.
+    failure: Option<io::Error>,
+    /// Units that were written to this connection.
+    written: u64,
     /// Bytes that are queued, the unit that is being written included.
     bytes: u64,
     count: u64,
@@ -103,6 +114,10 @@ pub(super) enum Next {
     Wait,
     /// Ends the connection.
     End,
+    /// Breaks the connection off: a part of a unit is in it, and its rest was dropped.
+    Break,
+    /// The connection failed.
+    Failed(io::Error),
 }
 
 impl PerConnection {
@@ -179,6 +194,11 @@ impl MessageOutput for PerConnection {
         Ok(())
     }
 
+    fn has_room(&self, bytes: u64) -> bool {
+        // Then no outbox is full either.
+        self.shared.queued.load(Ordering::SeqCst) + bytes <= self.shared.patience.queued / SHARES
+    }
+
     fn broke_off(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -231,6 +251,11 @@ impl Outbox {
     fn new(source: u64, connection: u64, framing: Framing, shared: &Arc<Shared>) -> Self {
         let state = State {
             units: VecDeque::new(),
+            socket: None,
+            busy: false,
+            torn: false,
+            failure: None,
+            written: 0,
             bytes: 0,
             count: 0,
             ended: false,
@@ -248,21 +273,53 @@ impl Outbox {
         }
     }
 
+    /// Writes a unit as far as the system takes it, and queues the rest.
     fn put(&self, unit: &[u8]) {
+        let mut state = self.lock();
+        let written = state.write_now(unit);
+        if written == unit.len() {
+            return;
+        }
         let mut bytes = self.shared.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(unit);
-        let mut state = self.lock();
+        let left = (unit.len() - written) as u64;
         if state.bytes == 0 {
             state.progress = Instant::now();
         }
-        state.bytes += unit.len() as u64;
+        state.bytes += left;
         state.count += 1;
-        state.units.push_back(bytes);
-        self.shared.queued.fetch_add(unit.len() as u64, Ordering::SeqCst);
+        let given_up = state.given_up;
+        state.units.push_back(Unit { bytes, written, given_up });
+        self.shared.queued.fetch_add(left, Ordering::SeqCst);
         self.note_kept(1, true);
         drop(state);
         self.work.notify_one();
+    }
+
+    /// Lets units be written to a connection as they come.
+    pub fn attach(&self, socket: &Arc<Socket>) {
+        let mut state = self.lock();
+        state.written = 0;
+        state.socket = socket.is_plain().then(|| Arc::clone(socket));
+    }
+
+    /// The connection is over. Returns how many units were written to it. One that was written in part is written
+    /// to the next connection, from the message on that is not in this one.
+    pub fn detach(&self) -> u64 {
+        let mut state = self.lock();
+        state.socket = None;
+        state.torn = false;
+        state.failure = None;
+        if let Some(unit) = state.units.front_mut() {
+            unit.step_back(self.framing);
+        }
+        state.written
+    }
+
+    /// True if the connection has a part of the unit that is queued first.
+    pub fn has_begun(&self) -> bool {
+        self.lock().units.front().is_some_and(|unit| unit.written > 0)
     }
 
     fn end(&self) {
@@ -287,6 +344,7 @@ impl Outbox {
     pub fn give_up(&self, why: &str) {
         let mut state = self.lock();
         let (units, bytes) = (std::mem::take(&mut state.count), std::mem::take(&mut state.bytes));
+        state.torn |= state.units.front().is_some_and(|unit| unit.written > 0);
         state.units.clear();
         state.given_up += 1;
         state.taken = 0;
@@ -311,8 +369,16 @@ impl Outbox {
     /// What there is to do.
     pub fn next(&self) -> Next {
         let mut state = self.lock();
-        match state.units.pop_front() {
-            Some(bytes) => Next::Write(Unit { bytes, written: 0, given_up: state.given_up }),
+        if state.torn {
+            return Next::Break;
+        }
+        if let Some(error) = state.failure.take() {
+            return Next::Failed(error);
+        }
+        let next = state.units.pop_front();
+        state.busy = next.is_some();
+        match next {
+            Some(unit) => Next::Write(unit),
             None if state.ended => Next::End,
             None => Next::Wait,
         }
@@ -325,6 +391,7 @@ impl Outbox {
         let mut state = self.lock();
         state.progress = Instant::now();
         state.taken = state.taken.saturating_add(bytes as u64);
+        state.written += u64::from(whole);
         if state.given_up != unit.given_up {
             // It is counted as dropped.
             return whole;
@@ -375,6 +442,55 @@ impl Outbox {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+}
+
+impl State {
+    /// Writes what the system takes of a unit, unless something else goes first. Returns how many bytes that was.
+    fn write_now(&mut self, unit: &[u8]) -> usize {
+        let is_first = self.units.is_empty() && !self.busy && !self.torn && self.failure.is_none();
+        let Some(socket) = self.socket.as_ref().filter(|_| is_first) else { return 0 };
+        let written = match socket.ignore() {
+            // The task will see that, too.
+            Ok(Some(0)) => return 0,
+            Ok(_) => socket.try_write(unit),
+            Err(error) => Err(error),
+        };
+        match written {
+            Ok(written) => {
+                self.progress = Instant::now();
+                self.taken = self.taken.saturating_add(written as u64);
+                self.written += u64::from(written == unit.len());
+                written
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => {
+                self.failure = Some(error);
+                0
+            }
+        }
+    }
+}
+
+impl Unit {
+    /// Goes back to where the last message ends that was written to its end.
+    pub fn step_back(&mut self, framing: Framing) {
+        let written = &self.bytes[..self.written];
+        self.written = match framing {
+            Framing::Raw => written.len(),
+            Framing::Lines => memchr::memrchr(b'\n', written).map_or(0, |at| at + 1),
+            Framing::Length => {
+                let mut end = 0;
+                while let Some(len) = written[end..].first_chunk::<4>() {
+                    let next = end + 4 + u32::from_be_bytes(*len) as usize;
+                    if next > written.len() {
+                        break;
+                    }
+                    end = next;
+                }
+                end
+            }
+        };
     }
 }
 

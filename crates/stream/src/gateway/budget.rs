@@ -8,12 +8,10 @@ use super::Error;
 
 /// How much may be held of messages that are not whole.
 ///
-/// Reading takes one of a few buffers, which is given back as soon as what was read is in the
-/// window or shrunk to [`SMALL`]; so those who send slowly, or nothing, keep no buffer from others.
-/// Longer messages share a budget. Who finds it used up waits to be the one that needs none: that
+/// Reading takes a buffer that all share, and what is left of it stays with the connection; so those who send slowly,
+/// or nothing, keep no buffer from others. Messages that are longer than [`SMALL`] share a budget. Who finds it used up waits to be the one that needs none: that
 /// one can always go on, so however many stop in the middle, no two wait for each other.
 pub(super) struct Budget {
-    reads: Arc<Semaphore>,
     partial: Arc<Semaphore>,
     exempt: Arc<Semaphore>,
     crowd: Semaphore,
@@ -25,8 +23,6 @@ pub(super) enum Lease {
     /// Nothing: it holds at most [`SMALL`].
     #[default]
     Small,
-    /// A buffer for reading.
-    Read(#[expect(dead_code, reason = "held, not looked at")] OwnedSemaphorePermit),
     /// A part of the budget, in [`SMALL`]s.
     Partial(OwnedSemaphorePermit),
     /// All that a message may need.
@@ -36,14 +32,11 @@ pub(super) enum Lease {
 /// Bytes that every connection may hold.
 pub(super) const SMALL: usize = 4 << 10;
 
-/// Bytes of a buffer for reading.
+/// Bytes that are read at once where memory is short.
 pub(super) const READ: usize = 32 << 10;
 
-/// Bytes that are read at once where nothing is short, into a buffer that all connections share.
+/// Bytes that are read at once where it is not.
 pub(super) const LONG_READ: usize = 256 << 10;
-
-/// Buffers for reading: 8 MiB.
-const READS: usize = 256;
 
 /// How many may wait for the last room, each with what it has read: 16 MiB at most.
 const CROWD: usize = 512;
@@ -53,7 +46,6 @@ impl Budget {
     pub fn new(bytes: u64) -> Self {
         let small = usize::try_from(bytes).unwrap_or(usize::MAX) / SMALL;
         Self {
-            reads: Arc::new(Semaphore::new(READS)),
             partial: Arc::new(Semaphore::new(small.clamp(1, 1 << 24))),
             exempt: Arc::new(Semaphore::new(1)),
             crowd: Semaphore::new(CROWD),
@@ -63,14 +55,6 @@ impl Budget {
     /// True if as many bytes could be held.
     pub fn has_room(&self, bytes: usize) -> bool {
         self.partial.available_permits() >= bytes.div_ceil(SMALL)
-    }
-
-    /// A buffer for reading.
-    pub async fn read(&self) -> Lease {
-        match Arc::clone(&self.reads).acquire_owned().await {
-            Ok(permit) => Lease::Read(permit),
-            Err(_) => unreachable!("it is never closed"),
-        }
     }
 
     /// Leave to hold `bytes`, some of which `lease` allows.
@@ -85,8 +69,7 @@ impl Budget {
         let had = match &lease {
             Lease::Exempt(_) => return Ok(lease),
             Lease::Partial(permit) => permit.num_permits(),
-            // Reading is for others, too.
-            Lease::Small | Lease::Read(_) => 0,
+            Lease::Small => 0,
         };
         if wanted <= had {
             return Ok(lease);
@@ -100,9 +83,6 @@ impl Budget {
                 }
                 _ => Lease::Partial(more),
             });
-        }
-        if matches!(lease, Lease::Read(_)) {
-            drop(lease);
         }
         let _waiting = self.crowd.try_acquire().map_err(|_| Error::Crowded)?;
         match Arc::clone(&self.exempt).acquire_owned().await {

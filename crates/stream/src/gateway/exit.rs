@@ -49,6 +49,12 @@ pub trait MessageOutput: Send {
         Ok(())
     }
 
+    /// True if a message of so many bytes can be handed on without waiting. Then the same holds for the beginning and
+    /// the end of connections, and for [`MessageOutput::flush`].
+    fn has_room(&self, _bytes: u64) -> bool {
+        false
+    }
+
     /// Nothing else is ready.
     ///
     /// # Errors

@@ -19,10 +19,10 @@ use zeroize::Zeroizing;
 use super::peer::Peer;
 use super::retry::{FailureStreak, named};
 use super::sealing::{MessageKind, NextStep, Piece, Queued, Restart};
-use super::{Counters, Destination, Notice, Retry, Sealing};
+use super::{Address, Counters, Destination, Notice, Retry, Sealing};
 use crate::frame::{End, Frame, Previous, Writer};
 use crate::job;
-use crate::live::{Done, Sink};
+use crate::live::{AtOnce, Done, Sink};
 use crate::lock::lock;
 use crate::message::{Cipher, Message};
 
@@ -45,6 +45,10 @@ pub(super) struct Link {
     /// Messages that were sent over this connection. Nothing proves that they arrived.
     unconfirmed: u64,
     resealing: Option<FrameMigration>,
+    /// Why the connection failed, where it could not be replaced without waiting.
+    broken: Option<io::Error>,
+    /// The last frame is pending, or sent.
+    ends: bool,
     failures: FailureStreak,
 }
 
@@ -114,6 +118,8 @@ impl Link {
             kept: 0,
             unconfirmed: 0,
             resealing: None,
+            broken: None,
+            ends: false,
             failures: FailureStreak::default(),
         })
     }
@@ -143,8 +149,11 @@ impl Link {
     /// Sends what is pending. Returns once all of it was taken by the system, however often the
     /// peer has to be reached again for that.
     fn flush(&mut self) -> io::Result<()> {
+        if let Some(error) = self.broken.take() {
+            self.replace(error)?;
+        }
         while !self.pending.is_empty() {
-            if let Err(error) = self.send() {
+            if let Err(error) = self.send(true) {
                 self.replace(error)?;
             }
         }
@@ -152,7 +161,8 @@ impl Link {
         Ok(())
     }
 
-    fn send(&mut self) -> io::Result<()> {
+    /// Sends what is pending, or without waiting what the system takes now.
+    fn send(&mut self, waits: bool) -> io::Result<()> {
         let Some(peer) = &mut self.peer else { return Err(io::ErrorKind::NotConnected.into()) };
         peer.check()?;
         let pool = self.sealing.pool();
@@ -162,7 +172,13 @@ impl Link {
                 let from = if index == 0 { self.first_sent } else { 0 };
                 slices.push(IoSlice::new(&pending.bytes[from..]));
             }
-            let sent = peer.write(&slices)?;
+            let sent = match waits {
+                true => peer.write(&slices)?,
+                false => match peer.write_now(&slices)? {
+                    Some(sent) => sent,
+                    None => return Ok(()),
+                },
+            };
             if sent == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
@@ -313,6 +329,7 @@ impl Link {
     /// Says that nothing follows, and waits a little for the peer to close its end: one that resets
     /// the connection instead may have lost what was sent.
     fn end(&mut self) -> io::Result<()> {
+        self.ends = false;
         self.flush()?;
         let Some(peer) = &mut self.peer else { return Ok(()) };
         let closed = peer.shutdown(Shutdown::Write).and_then(|()| peer.wait_for_end(FAREWELL));
@@ -330,6 +347,61 @@ impl Link {
 
 impl Sink for Link {
     fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
+        self.take(done)?;
+        if self.pending_bytes >= BATCH {
+            self.flush()?;
+        }
+        self.note_kept();
+        if self.ends { self.end() } else { Ok(()) }
+    }
+
+    fn rest(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.note_kept();
+        if self.ends { self.end() } else { Ok(()) }
+    }
+
+    fn finish(&mut self, _: Option<Instant>) -> io::Result<()> {
+        self.rest()
+    }
+
+    fn at_once(&mut self) -> Option<&mut dyn AtOnce> {
+        // What TLS is given may wait to be sent.
+        if matches!(self.to.address, Address::Tls(_)) { None } else { Some(self) }
+    }
+}
+
+impl AtOnce for Link {
+    fn has_room(&mut self, _: u64) -> bool {
+        self.broken.is_none() && self.pending_bytes < MOST_PENDING
+    }
+
+    fn deliver_now(&mut self, done: &mut Done) -> io::Result<()> {
+        self.take(done)?;
+        if self.pending_bytes >= BATCH {
+            self.send_now();
+        }
+        self.note_kept();
+        Ok(())
+    }
+
+    fn rest_now(&mut self) -> io::Result<bool> {
+        self.send_now();
+        self.note_kept();
+        Ok(self.pending.is_empty() && self.broken.is_none() && !self.ends)
+    }
+}
+
+impl Link {
+    /// Sends what the system takes now.
+    fn send_now(&mut self) {
+        if self.broken.is_none() {
+            self.broken = self.send(false).err();
+        }
+    }
+
+    /// Adds a message and what goes out before it to what is pending.
+    fn take(&mut self, done: &mut Done) -> io::Result<()> {
         let queue = Arc::clone(self.sealing.queue());
         let queued = lock(&queue).pop_front();
         let Some(Queued { before, what, after }) = queued else { return Ok(()) };
@@ -350,21 +422,8 @@ impl Sink for Link {
         let Message { cipher, buffer, payload, .. } = &mut done.message;
         let seal = Some((cipher.clone(), payload.clone()));
         self.push(Pending { kind, bytes: std::mem::take(buffer), seal })?;
-        if self.pending_bytes >= BATCH {
-            self.flush()?;
-        }
-        self.note_kept();
-        if last { self.end() } else { Ok(()) }
-    }
-
-    fn rest(&mut self) -> io::Result<()> {
-        self.flush()?;
-        self.note_kept();
+        self.ends |= last;
         Ok(())
-    }
-
-    fn finish(&mut self, _: Option<Instant>) -> io::Result<()> {
-        self.rest()
     }
 }
 
@@ -415,6 +474,9 @@ fn open_again(pending: Pending) -> Result<Zeroizing<Vec<u8>>, Failed> {
 
 /// Pending bytes that are sent without waiting for a pause.
 const BATCH: usize = 64 << 10;
+
+/// Pending bytes above which a thread that must not wait adds nothing more.
+const MOST_PENDING: usize = 1 << 20;
 
 /// Frames that are sent at once.
 const SLICES: usize = 128;

@@ -9,13 +9,12 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::budget::{Budget, LONG_READ};
+use super::budget::Budget;
 use super::connection;
 use super::served::{Limits, Phase, Served};
 use super::socket::{Door, Socket};
 use super::{Address, Counters, Notice, TlsServer, Welcome};
-use crate::message::Message;
-use crate::window::Window;
+use crate::live::Live;
 
 /// Accepts connections and serves them.
 pub struct Listener {
@@ -30,7 +29,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at `address`, for the window of a stream. `host` says who is served.
+    /// Listens at `address`, for a stream. `host` says who is served.
     ///
     /// # Errors
     /// Fails if the address cannot be listened on.
@@ -38,16 +37,18 @@ impl Listener {
         (address, tls): (&Address, Option<TlsServer>),
         host: Arc<dyn Welcome>,
         limits: Limits,
-        window: Arc<Window<Message>>,
+        stream: &Live,
         counters: Arc<Counters>,
         notify: impl Fn(Notice) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let door = Door::open(address, tls).await?;
         let address = door.address()?;
         let served = Served {
-            window,
+            window: Arc::clone(stream.window()),
+            shortcut: stream.shortcut(),
+            pool: Arc::clone(stream.pool()),
             budget: Budget::new(limits.partial),
-            scratch: Mutex::new(vec![0; 2 * LONG_READ].into()),
+            scratch: Mutex::default(),
             limits,
             phase: watch::Sender::new(Phase::Open),
             counters,

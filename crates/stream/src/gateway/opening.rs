@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use wattlock_engine::crypto::Secret;
+use zeroize::Zeroizing;
 
 use super::{Counters, Error, Inlet, MessageOutput, Next, Notice};
 use crate::frame::{self, End, Event, Ledger, Reader, Unit};
-use crate::live::{Done, Sink};
+use crate::live::{AtOnce, Done, Sink};
 use crate::lock::lock;
 use crate::message::Message;
 use crate::pool::Pool;
@@ -183,16 +184,25 @@ impl Inlet for OpeningInlet {
 
     fn put(&mut self, unit: &[u8], room: Room<Message>) -> Result<(), Error> {
         let mut bytes = match &self.pool {
-            Some(pool) => pool.take(unit.len()),
-            None => vec![0; unit.len()].into(),
+            Some(pool) => pool.take_empty(unit.len()),
+            None => Zeroizing::new(Vec::with_capacity(unit.len())),
         };
-        bytes.copy_from_slice(unit);
+        bytes.extend_from_slice(unit);
+        self.put_buffer(bytes, room)
+    }
+
+    fn front(&self) -> Option<usize> {
+        Some(0)
+    }
+
+    fn put_buffer(&mut self, bytes: Zeroizing<Vec<u8>>, room: Room<Message>) -> Result<(), Error> {
+        let len = bytes.len() as u64;
         let frame = match self.reader.take(bytes) {
             Ok(Unit::Frame(frame)) => frame,
             Ok(Unit::Header { .. }) => return Ok(()),
             Err(error) => return Err(self.failed(error)),
         };
-        Counters::add(&self.opening.counters.bytes_in, unit.len() as u64);
+        Counters::add(&self.opening.counters.bytes_in, len);
         lock(&self.source).in_window += 1;
         let mut queue = lock(&self.opening.queue);
         queue.push_back(Arc::clone(&self.source));
@@ -249,6 +259,25 @@ impl Sink for Opened {
 
     fn finish(&mut self, deadline: Option<Instant>) -> io::Result<()> {
         self.exit.finish(deadline)
+    }
+
+    fn at_once(&mut self) -> Option<&mut dyn AtOnce> {
+        self.exit.has_room(0).then_some(self)
+    }
+}
+
+impl AtOnce for Opened {
+    fn has_room(&mut self, bytes: u64) -> bool {
+        self.exit.has_room(bytes)
+    }
+
+    fn deliver_now(&mut self, done: &mut Done) -> io::Result<()> {
+        self.deliver(done)
+    }
+
+    fn rest_now(&mut self) -> io::Result<bool> {
+        self.exit.flush()?;
+        Ok(true)
     }
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
 use super::tls::TlsStream;
 use super::{Address, Destination, socket};
@@ -70,6 +70,20 @@ impl Peer {
             match written {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 written => return written,
+            }
+        }
+    }
+
+    /// Writes what the system takes at once; `None` if that is nothing. Not for TLS.
+    pub fn write_now(&mut self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+        let mut control = SendAncillaryBuffer::default();
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        loop {
+            match sendmsg(self.descriptor(), slices, &mut control, flags) {
+                Ok(written) => return Ok(Some(written)),
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }

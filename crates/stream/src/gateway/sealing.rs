@@ -373,14 +373,23 @@ impl Inlet for SealingInlet {
     }
 
     fn put(&mut self, unit: &[u8], room: Room<Message>) -> Result<(), Error> {
-        let sealing = &self.sealing;
         let len = Writer::ROOM + unit.len();
         let mut buffer = match &self.pool {
-            Some(pool) => pool.take(len + TAG_LEN),
-            None => Zeroizing::new(vec![0; len + TAG_LEN]),
+            Some(pool) => pool.take_empty(len + TAG_LEN),
+            None => Zeroizing::new(Vec::with_capacity(len + TAG_LEN)),
         };
-        buffer.truncate(len);
-        buffer[Writer::ROOM..].copy_from_slice(unit);
+        buffer.resize(Writer::ROOM, 0);
+        buffer.extend_from_slice(unit);
+        self.put_buffer(buffer, room)
+    }
+
+    fn front(&self) -> Option<usize> {
+        Some(Writer::ROOM)
+    }
+
+    fn put_buffer(&mut self, buffer: Zeroizing<Vec<u8>>, room: Room<Message>) -> Result<(), Error> {
+        let sealing = &self.sealing;
+        let len = (buffer.len() - Writer::ROOM) as u64;
         let mut state = lock(&sealing.state);
         if state.ended {
             return Err(Error::Ended);
@@ -396,7 +405,7 @@ impl Inlet for SealingInlet {
         sealing.put(&mut state, data, what, NextStep::More, room);
         drop(state);
         Counters::add(&sealing.counters.messages, self.units.messages);
-        Counters::add(&sealing.counters.bytes_in, unit.len() as u64);
+        Counters::add(&sealing.counters.bytes_in, len);
         Ok(())
     }
 

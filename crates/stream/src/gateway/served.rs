@@ -10,7 +10,9 @@ use zeroize::Zeroizing;
 
 use super::budget::{Budget, LONG_READ, READ};
 use super::{Counters, Notice};
+use crate::live::{OnShortcut, Shortcut};
 use crate::message::Message;
+use crate::pool::Pool;
 use crate::window::Window;
 
 /// What connections may ask for.
@@ -29,9 +31,13 @@ pub struct Limits {
 /// What all connections share.
 pub(super) struct Served {
     pub window: Arc<Window<Message>>,
+    /// The short way through the stream, if there is one.
+    pub shortcut: Option<Shortcut>,
     pub budget: Budget,
     /// What is read into before it is known how much of it has to be kept. All connections are served by one thread.
     pub scratch: Mutex<Zeroizing<Vec<u8>>>,
+    /// Where the next one comes from when a message takes it along.
+    pub pool: Arc<Pool>,
     pub limits: Limits,
     pub phase: watch::Sender<Phase>,
     pub counters: Arc<Counters>,
@@ -52,11 +58,17 @@ pub(super) enum Phase {
 }
 
 impl Served {
-    /// How much to read at once: little where room in the window or for incomplete messages is short.
-    pub fn read_len(&self) -> usize {
-        match self.window.has_room(4 * LONG_READ as u64) && self.budget.has_room(LONG_READ) {
-            true => LONG_READ,
-            false => READ,
+    /// To be held while units are put.
+    pub fn shortcut(&self) -> Option<OnShortcut<'_>> {
+        self.shortcut.as_ref().map(Shortcut::enter)
+    }
+
+    /// How much to have of a connection after reading from it, where `held` bytes of it are held: little where room for
+    /// incomplete messages is short.
+    pub fn read_to(&self, held: usize) -> usize {
+        match self.budget.has_room(LONG_READ) {
+            true => LONG_READ.max(held + READ),
+            false => held + READ,
         }
     }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use bytes::BufMut;
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
@@ -244,6 +245,20 @@ impl Socket {
         }
     }
 
+    /// Reads what is there and does nothing with it: `None` if nothing is, 0 at the end.
+    pub fn ignore(&self) -> io::Result<Option<usize>> {
+        match self.try_read(&mut [0; 4096]) {
+            Ok(count) => Ok(Some(count)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// True if what is written goes to the system at once.
+    pub fn is_plain(&self) -> bool {
+        !matches!(self, Self::Tls(_))
+    }
+
     /// Bytes that can be read now. With TLS, those that carry them.
     pub fn unread(&self) -> u64 {
         let held = match self {
@@ -312,6 +327,21 @@ impl Socket {
             Self::Tcp(stream) => stream.readable().await,
             Self::Unix(stream) => stream.readable().await,
             Self::Tls(socket) => socket.readable().await,
+        }
+    }
+
+    /// Adds what is there to a buffer, up to `most` bytes, for which there is room.
+    pub fn try_read_more(&self, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.try_read_buf(&mut buffer.limit(most)),
+            Self::Unix(stream) => stream.try_read_buf(&mut buffer.limit(most)),
+            Self::Tls(socket) => {
+                let held = buffer.len();
+                buffer.resize(held + most, 0);
+                let read = socket.try_read(&mut buffer[held..]);
+                buffer.truncate(held + read.as_ref().map_or(0, |count| *count));
+                read
+            }
         }
     }
 

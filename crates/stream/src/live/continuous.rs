@@ -29,7 +29,7 @@ impl Shared {
     }
 
     /// Works on a message on this thread.
-    fn seal(&self, message: &mut Message) -> Result<(), Error> {
+    pub(super) fn seal(&self, message: &mut Message) -> Result<(), Error> {
         let started = Instant::now();
         let worked = message.work();
         self.recorder.worked(started.elapsed());

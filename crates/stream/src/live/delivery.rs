@@ -1,9 +1,11 @@
 //! Delivers finished messages one at a time, in the order of the window.
 //!
 //! Only one worker delivers at a time. The others leave their finished messages to it and go on,
-//! so that no other worker waits for the sink.
+//! so that no other worker waits for the sink. A thread that must not wait delivers what the sink takes at
+//! once, and leaves the rest to the workers.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -29,6 +31,8 @@ pub(super) struct Finished {
 pub(super) struct Delivery {
     state: Mutex<State>,
     failed: AtomicBool,
+    /// True if a worker has to let the sink rest, or deliver what waits: set under the lock.
+    unrested: AtomicBool,
     pool: Arc<Pool>,
     recorder: Arc<Recorder>,
 }
@@ -62,7 +66,8 @@ impl Delivery {
     pub fn new(sink: Box<dyn Sink>, pool: Arc<Pool>, recorder: Arc<Recorder>) -> Self {
         let (ready, sink) = (VecDeque::new(), Some(sink));
         let state = Mutex::new(State { next: 0, ready, sink, failure: None });
-        Self { state, failed: AtomicBool::new(false), pool, recorder }
+        let (failed, unrested) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { state, failed, unrested, pool, recorder }
     }
 
     /// True once nothing more is handed on.
@@ -90,6 +95,79 @@ impl Delivery {
     /// # Errors
     /// That the stream has failed, here or before; the messages are dropped.
     pub fn put(&self, finished: &mut Vec<Finished>) -> Result<(), Failed> {
+        let mut state = self.take_in(finished)?;
+        // `finished` is empty: its memory holds those that leave.
+        loop {
+            if state.first().is_none() && !self.is_unrested() {
+                return Ok(());
+            }
+            let Some(mut sink) = state.sink.take() else { return Ok(()) };
+            self.unrested.store(false, Ordering::SeqCst);
+            while !self.has_failed() && state.leave(finished) {
+                drop(state);
+                let handed_on = self.hand_on(&mut |done| sink.deliver(done), finished);
+                finished.clear();
+                handed_on.map_err(|error| self.failed(error))?;
+                state = self.lock();
+            }
+            drop(state);
+            if self.has_failed() {
+                return Err(Failed);
+            }
+            sink.rest().map_err(|error| self.failed(Error::Sink(error)))?;
+            state = self.lock();
+            state.sink = Some(sink);
+        }
+    }
+
+    /// The same without waiting. False if a worker has to go on.
+    ///
+    /// # Errors
+    /// As [`Delivery::put`].
+    pub fn put_at_once(&self, finished: &mut Vec<Finished>) -> Result<bool, Failed> {
+        let mut state = self.take_in(finished)?;
+        // Who delivers now goes on.
+        let Some(mut sink) = state.sink.take() else { return Ok(true) };
+        let mut rested = false;
+        loop {
+            let Some(at_once) = sink.at_once() else { break };
+            if self.has_failed() {
+                return Err(Failed);
+            }
+            match state.first() {
+                Some(first) if at_once.has_room(first.done.message.bytes()) => {
+                    state.leave_one(finished);
+                    drop(state);
+                    rested = false;
+                    let handed_on = self.hand_on(&mut |done| at_once.deliver_now(done), finished);
+                    finished.clear();
+                    handed_on.map_err(|error| self.failed(error))?;
+                }
+                None if !rested => {
+                    drop(state);
+                    rested = at_once.rest_now().map_err(|error| self.failed(Error::Sink(error)))?;
+                    if !rested {
+                        state = self.lock();
+                        break;
+                    }
+                }
+                Some(_) | None => break,
+            }
+            state = self.lock();
+        }
+        let goes_on = rested && state.first().is_none();
+        self.unrested.store(!goes_on, Ordering::SeqCst);
+        state.sink = Some(sink);
+        Ok(goes_on)
+    }
+
+    /// True if a worker has to go on where another thread would have had to wait.
+    pub fn is_unrested(&self) -> bool {
+        self.unrested.load(Ordering::SeqCst) && !self.has_failed()
+    }
+
+    /// Takes messages, in any order.
+    fn take_in(&self, finished: &mut Vec<Finished>) -> Result<MutexGuard<'_, State>, Failed> {
         let mut state = self.lock();
         if self.has_failed() {
             drop(state);
@@ -103,33 +181,12 @@ impl Delivery {
             }
             state.ready[at] = Some(one);
         }
-        // `finished` is empty: its memory holds those that leave.
-        loop {
-            if !state.ready.front().is_some_and(Option::is_some) {
-                return Ok(());
-            }
-            let Some(mut sink) = state.sink.take() else { return Ok(()) };
-            while !self.has_failed() && state.leave(finished) {
-                drop(state);
-                let handed_on = self.hand_on(&mut *sink, finished);
-                finished.clear();
-                if let Err(error) = handed_on {
-                    self.fail(error);
-                    return Err(Failed);
-                }
-                state = self.lock();
-            }
-            drop(state);
-            if self.has_failed() {
-                return Err(Failed);
-            }
-            if let Err(error) = sink.rest().map_err(Error::Sink) {
-                self.fail(error);
-                return Err(Failed);
-            }
-            state = self.lock();
-            state.sink = Some(sink);
-        }
+        Ok(state)
+    }
+
+    fn failed(&self, error: Error) -> Failed {
+        self.fail(error);
+        Failed
     }
 
     /// Lets the sink finish, after the last message.
@@ -141,10 +198,14 @@ impl Delivery {
         }
     }
 
-    fn hand_on(&self, sink: &mut dyn Sink, finished: &mut Vec<Finished>) -> Result<(), Error> {
+    fn hand_on(
+        &self,
+        deliver: &mut dyn FnMut(&mut Done) -> io::Result<()>,
+        finished: &mut Vec<Finished>,
+    ) -> Result<(), Error> {
         for mut one in finished.drain(..) {
             let bytes = one.done.message.bytes();
-            sink.deliver(&mut one.done).map_err(Error::Sink)?;
+            deliver(&mut one.done).map_err(Error::Sink)?;
             self.recorder.handed_on(bytes, one.done.outcome.is_ok(), one.since.elapsed());
             self.pool.give(std::mem::take(&mut one.done.message.buffer));
             if self.has_failed() {
@@ -161,13 +222,23 @@ impl Delivery {
 }
 
 impl State {
+    /// The message that leaves next, if it is there.
+    fn first(&self) -> Option<&Finished> {
+        self.ready.front().and_then(Option::as_ref)
+    }
+
+    /// Moves the message that leaves next to `finished`. False if it is not there.
+    fn leave_one(&mut self, finished: &mut Vec<Finished>) -> bool {
+        let Some(one) = self.ready.front_mut().and_then(Option::take) else { return false };
+        self.ready.pop_front();
+        self.next += 1;
+        finished.push(one);
+        true
+    }
+
     /// Moves what may leave to `finished`. False if nothing may.
     fn leave(&mut self, finished: &mut Vec<Finished>) -> bool {
-        while let Some(one) = self.ready.front_mut().and_then(Option::take) {
-            self.ready.pop_front();
-            self.next += 1;
-            finished.push(one);
-        }
+        while self.leave_one(finished) {}
         !finished.is_empty()
     }
 }

@@ -203,6 +203,7 @@ impl Desk {
         let raised = crew.most > before;
         let turn = match (batch.is_empty(), window.is_exhausted()) {
             (false, _) => Turn::Work,
+            (true, _) if shared.delivery.is_unrested() => Turn::Work,
             (true, true) => Turn::End,
             (true, false) => Turn::Idle,
         };

@@ -87,6 +87,15 @@ impl<T> Room<T> {
         Self { window, charged }
     }
 
+    /// The room for a message of `bytes`, out of this; `None` if this has less.
+    pub(crate) fn part(&mut self, bytes: u64) -> Option<Self> {
+        let charged = bytes.max(Window::<T>::LEAST);
+        // Nothing is charged for what was put: what is left is more than nothing.
+        let left = self.charged.checked_sub(charged).filter(|left| *left > 0)?;
+        self.charged = left;
+        Some(Self::new(Arc::clone(&self.window), charged))
+    }
+
     /// Puts the message in, which has as many bytes as were reserved, or fewer.
     pub fn put(self, item: T) {
         self.put_since(item, Instant::now());

@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use super::{Next, Outbox, Unit};
-use crate::frame::Framing;
 use crate::gateway::socket::Socket;
 
 /// How a connection to the backend ended.
@@ -35,21 +34,25 @@ async fn run(outbox: &Outbox) {
             match outbox.next() {
                 Next::Write(next) => unit = Some(next),
                 Next::End => return,
-                Next::Wait => outbox.work.notified().await,
+                // There is no connection that could break or fail.
+                Next::Wait | Next::Break | Next::Failed(_) => outbox.work.notified().await,
             }
         }
         is_first = false;
         let Ok(_descriptor) = outbox.shared.descriptors.acquire().await else { return };
         let Some(socket) = connect(outbox, &mut unit).await else { return };
-        let mut units = 0;
-        match write(outbox, &socket, &mut unit, &mut units).await {
+        let socket = Arc::new(socket);
+        outbox.attach(&socket);
+        let ended = write(outbox, &socket, &mut unit).await;
+        let units = outbox.detach();
+        match ended {
             Ok(Ended::Complete) => return,
             Ok(Ended::Closed) => {}
             Ok(Ended::GivenUp) => unit = None,
             Err(error) => {
                 outbox.lost(&error, units);
                 if let Some(unit) = &mut unit {
-                    unit.written = end_of_last_message(outbox.framing, unit);
+                    unit.step_back(outbox.framing);
                 }
             }
         }
@@ -84,26 +87,24 @@ async fn connect(outbox: &Outbox, unit: &mut Option<Unit>) -> Option<Socket> {
     }
 }
 
-/// Writes units until the connection ends. `unit` is what was not written to its end, and `units`
-/// counts those that were.
-async fn write(
-    outbox: &Outbox,
-    socket: &Socket,
-    unit: &mut Option<Unit>,
-    units: &mut u64,
-) -> io::Result<Ended> {
+/// Writes units until the connection ends. `unit` is what was not written to its end.
+async fn write(outbox: &Outbox, socket: &Socket, unit: &mut Option<Unit>) -> io::Result<Ended> {
     loop {
         let Some(current) = unit else {
             match outbox.next() {
                 Next::Write(next) => *unit = Some(next),
                 Next::End => return end(socket).await,
+                Next::Break => return Ok(Ended::GivenUp),
+                Next::Failed(error) => return Err(error),
                 Next::Wait => tokio::select! {
                     () = outbox.work.notified() => {}
                     ready = socket.writable(), if socket.has_unsent() => {
                         ready?;
                         socket.flush()?;
                     }
-                    read = ignore(socket) => if read? == 0 { return Ok(Ended::Closed) },
+                    read = ignore(socket) => if read? == 0 && !outbox.has_begun() {
+                        return Ok(Ended::Closed);
+                    },
                 },
             }
             continue;
@@ -112,7 +113,7 @@ async fn write(
             return Ok(Ended::GivenUp);
         }
         if current.written == 0
-            && let Some(0) = ignore_now(socket)?
+            && let Some(0) = socket.ignore()?
         {
             return Ok(Ended::Closed);
         }
@@ -120,11 +121,10 @@ async fn write(
             ready = socket.writable() => {
                 ready?;
                 match socket.try_write(&current.bytes[current.written..]) {
-                    Ok(count) => if outbox.took(count, current) {
-                        *units += 1;
-                        if let Some(written) = unit.take() {
-                            outbox.shared.reuse(written.bytes);
-                        }
+                    Ok(count) => if outbox.took(count, current)
+                        && let Some(written) = unit.take()
+                    {
+                        outbox.shared.reuse(written.bytes);
                     },
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => return Err(error),
@@ -156,37 +156,8 @@ async fn end(socket: &Socket) -> io::Result<Ended> {
 async fn ignore(socket: &Socket) -> io::Result<usize> {
     loop {
         socket.readable().await?;
-        if let Some(count) = ignore_now(socket)? {
+        if let Some(count) = socket.ignore()? {
             return Ok(count);
-        }
-    }
-}
-
-/// The same, of what is there; `None` if nothing is.
-fn ignore_now(socket: &Socket) -> io::Result<Option<usize>> {
-    match socket.try_read(&mut [0; 4096]) {
-        Ok(count) => Ok(Some(count)),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Where the last message ends that was written to its end.
-fn end_of_last_message(framing: Framing, unit: &Unit) -> usize {
-    let written = &unit.bytes[..unit.written];
-    match framing {
-        Framing::Raw => written.len(),
-        Framing::Lines => written.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
-        Framing::Length => {
-            let mut end = 0;
-            while let Some(len) = written[end..].first_chunk::<4>() {
-                let next = end + 4 + u32::from_be_bytes(*len) as usize;
-                if next > written.len() {
-                    break;
-                }
-                end = next;
-            }
-            end
         }
     }
 }
