@@ -112,6 +112,11 @@ pub struct Verify {
     pub identities: Identities,
     #[command(flatten)]
     pub passphrase: Passphrase,
+    /// Use the key in FILE: 32 random bytes or 64 hexadecimal digits (only for sealed streams)
+    #[arg(long, value_name = "FILE", help_heading = KEYS, value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["identities", "identity_command", "ask", "file", "fd", "env"])]
+    #[arg(conflicts_with_all = ["signer", "recursive", "shard"])]
+    pub key_file: Option<PathBuf>,
     /// Verify CONTAINER.sig against SIGNERS (allowed_signers format); needs no key
     ///
     /// With an identity or passphrase, the payload is verified, too.

@@ -13,6 +13,7 @@ use super::many;
 use crate::args;
 use crate::keys;
 use crate::stores::{self, Stores};
+use crate::stream::key::{self, OpeningKey};
 use crate::stream::stored;
 
 /// `wattlock verify`.
@@ -28,6 +29,21 @@ pub fn run(args: &args::Verify) -> Ended {
             "{} is a sealed stream, which --signer and --shard do not go with",
             Shown(&streams[0])
         )));
+    }
+    let shared = args.key_file.as_deref().map(key::from_file).transpose()?;
+    if let Some(shared) = shared {
+        let key = OpeningKey::Shared(Arc::new(shared));
+        return match &files[..] {
+            [] if !streams.is_empty() => {
+                verify_streams(&invocation, &streams, &key);
+                invocation.summary.finish("verify", &[], false)
+            }
+            [] => Err(usage("--key-file requires sealed streams or folders of segments")),
+            [file, ..] => Err(usage(format!(
+                "{} is no sealed stream, which --key-file requires; use -i or -p for containers",
+                Shown(file)
+            ))),
+        };
     }
     if args.signer.is_some() {
         stores::refuse_addresses("--signer", &files)?;
@@ -97,10 +113,7 @@ pub fn run(args: &args::Verify) -> Ended {
         replace: false,
         progress: &invocation.progress,
     };
-    for stream in &streams {
-        let verified = stored::verify(stream, &identities);
-        invocation.summary.add(stream, None, verified.map(Outcome::Made));
-    }
+    verify_streams(&invocation, &streams, &OpeningKey::Identities(Arc::clone(&identities)));
     if files.is_empty() && !streams.is_empty() {
         return invocation.summary.finish("verify", &[], false);
     }
@@ -115,4 +128,11 @@ pub fn run(args: &args::Verify) -> Ended {
         say_signer(&input, signer.as_deref());
         Ok(Step::Ended(Outcome::Made(Done { signed_by: signer, ..done })))
     })
+}
+
+fn verify_streams(invocation: &Invocation, streams: &[PathBuf], key: &OpeningKey) {
+    for stream in streams {
+        let verified = stored::verify(stream, key);
+        invocation.summary.add(stream, None, verified.map(Outcome::Made));
+    }
 }

@@ -21,7 +21,7 @@ use wattlock_stream::segment::{Folder, KeyKind, KeyStore, NewKeys, OpenKey, is_s
 use zeroize::Zeroizing;
 
 use super::ends::Findings;
-use super::key;
+use super::key::{self, OpeningKey};
 use crate::args;
 
 /// The folder of the output, if it is one.
@@ -217,17 +217,20 @@ fn new_keys(args: &args::Stream) -> anyhow::Result<NewKeys> {
     Ok(NewKeys::new(KeyKind::Container, Box::new(make)))
 }
 
-/// Finds the keys of a folder.
-pub fn key_store(args: &args::Stream, folder: &Path) -> anyhow::Result<KeyStore> {
-    if let Some(shared) = key::shared(args)? {
-        let open = move |file: &[u8]| {
-            let salt = file.try_into().map_err(|_| NOT_A_KEY)?;
-            Ok(from_salt(&shared, salt))
-        };
-        return Ok(KeyStore::new(folder, KeyKind::Salt, Box::new(open)));
+/// Finds the keys of the segments in a folder.
+pub fn key_store(key: OpeningKey, folder: &Path) -> KeyStore {
+    match key {
+        OpeningKey::Shared(shared) => {
+            let open = move |file: &[u8]| {
+                let salt = file.try_into().map_err(|_| NOT_A_KEY)?;
+                Ok(from_salt(&shared, salt))
+            };
+            KeyStore::new(folder, KeyKind::Salt, Box::new(open))
+        }
+        OpeningKey::Identities(identities) => {
+            KeyStore::new(folder, KeyKind::Container, unwrapping(identities))
+        }
     }
-    let identities = key::identities(args)?;
-    Ok(KeyStore::new(folder, KeyKind::Container, unwrapping(Arc::new(identities))))
 }
 
 /// Opens key files that were wrapped for recipients.

@@ -17,6 +17,7 @@ use wattlock_stream::segment::Folder;
 
 use super::ends::{self, Findings, chain};
 use super::folder;
+use super::key::OpeningKey;
 use super::service::Signals;
 use super::{metrics, tls};
 use crate::args;
@@ -44,7 +45,7 @@ pub fn run(args: &args::Stream) -> Ended {
             ),
         });
     }
-    let keys = folder::key_store(args, path)?;
+    let keys = folder::key_store(OpeningKey::new(args)?, path);
     let counters = Arc::new(Counters::default());
     let retry = ends::retry(args, &counters, &findings);
     let output: Box<dyn MessageOutput> = match &args.connect {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context;
 use wattlock_engine::crypto::Secret;
@@ -38,8 +39,48 @@ pub fn wrapping(args: &args::Stream) -> anyhow::Result<Wrapping> {
     Ok(Wrapping::new(recipients))
 }
 
+/// What opens the keys of streams.
+#[derive(Clone)]
+pub enum OpeningKey {
+    /// A key that was shared beforehand: the one of --key-file.
+    Shared(Arc<Secret<32>>),
+    /// Identities, for keys that were wrapped for recipients.
+    Identities(Arc<Identities>),
+}
+
+impl OpeningKey {
+    /// The one that the options name.
+    pub fn new(args: &args::Stream) -> anyhow::Result<Self> {
+        Ok(match shared(args)? {
+            Some(key) => Self::Shared(Arc::new(key)),
+            None => Self::Identities(Arc::new(identities(args)?)),
+        })
+    }
+
+    /// The key of a stream of version 1 with this header.
+    ///
+    /// # Errors
+    /// [`FrameError::Key`].
+    pub fn unlock(&self, header: &[u8]) -> Result<Secret<32>, FrameError> {
+        match (self, header) {
+            (Self::Shared(key), []) => {
+                Ok(Secret::init_with(|bytes| bytes.copy_from_slice(key.expose())))
+            }
+            (Self::Shared(_), _) => {
+                Err(FrameError::Key("it was sealed for recipients: open it with -i or -p".into()))
+            }
+            (Self::Identities(_), []) => Err(FrameError::Key(NEEDS_KEY_FILE.into())),
+            (Self::Identities(identities), header) => unwrap_data_key(header, identities)
+                .map_err(|error| FrameError::Key(KeyHeader(error).into())),
+        }
+    }
+}
+
+/// Why identities do not open a stream.
+pub const NEEDS_KEY_FILE: &str = "it was sealed with --key-file, and needs that file";
+
 /// What opens keys that were wrapped.
-pub fn identities(args: &args::Stream) -> anyhow::Result<Identities> {
+fn identities(args: &args::Stream) -> anyhow::Result<Identities> {
     let passphrase = keys::passphrase(&args.passphrase, false)?;
     let stdin_is_data = args.listen.is_none() && args.paths.is_empty();
     let limits = args::Limits { max_recipients: Some(max_recipients(args)), ..args.limits };
@@ -48,18 +89,8 @@ pub fn identities(args: &args::Stream) -> anyhow::Result<Identities> {
 
 /// Finds the keys of streams that are opened.
 pub fn unlock(args: &args::Stream) -> anyhow::Result<Box<Unlock>> {
-    if let Some(key) = shared(args)? {
-        return Ok(Box::new(move |header| match header {
-            [] => Ok(Secret::init_with(|bytes| bytes.copy_from_slice(key.expose()))),
-            _ => Err(FrameError::Key("it was sealed for recipients: open it with -i or -p".into())),
-        }));
-    }
-    let identities = identities(args)?;
-    Ok(Box::new(move |header| match header {
-        [] => Err(FrameError::Key("it was sealed with --key-file, and needs that file".into())),
-        _ => unwrap_data_key(header, &identities)
-            .map_err(|error| FrameError::Key(KeyHeader(error).into())),
-    }))
+    let key = OpeningKey::new(args)?;
+    Ok(Box::new(move |header| key.unlock(header)))
 }
 
 /// What is wrong with the header that wraps a stream's key, which has the form of a container's.

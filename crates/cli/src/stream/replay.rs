@@ -14,13 +14,14 @@ use wattlock_stream::segment::Selection;
 
 use super::ends::{self, Findings, chain};
 use super::folder::{self, Segments};
+use super::key::OpeningKey;
 use super::service::Signals;
 use crate::args;
 
 /// Opens segments to the output.
 pub fn run(args: &args::Stream, segments: &Segments) -> Ended {
     let findings = Findings::new(args.quiet);
-    let keys = folder::key_store(args, &segments.folder)?;
+    let keys = folder::key_store(OpeningKey::new(args)?, &segments.folder);
     let selection =
         Selection { from_us: args.from, until_us: args.until, source: args.source.clone() };
     let counters = Arc::new(Counters::default());

@@ -17,12 +17,12 @@ use wattlock_host::exit::{AUTHENTICATION, FAILURE};
 use wattlock_stream::frame::{self, Error as FrameError, WalkError};
 use wattlock_stream::gateway::{Counters, MessageOutput, Notice, Replay};
 use wattlock_stream::segment::{
-    Error as SegmentError, Folder, KeyKind, KeyStore, Segment, Selection, Tail, key_file,
+    Error as SegmentError, Folder, KeyKind, Segment, Selection, Tail, key_file,
 };
 
 use super::ends::{chain, code_of_frame, code_of_segment};
-use super::folder::{Segments, of_inputs, unwrapping};
-use super::key::KeyHeader;
+use super::folder::{Segments, key_store, of_inputs};
+use super::key::{KeyHeader, OpeningKey};
 use crate::lock::lock;
 
 /// What summaries call the format of a stream.
@@ -48,16 +48,16 @@ fn start_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// Opens all of a stream with `identities`, and drops what it holds.
+/// Opens all of a stream with `key`, and drops what it holds.
 ///
 /// # Errors
 /// What is wrong with it: the first fault, with the number of others.
-pub fn verify(path: &Path, identities: &Arc<Identities>) -> Result<Done, Error> {
+pub fn verify(path: &Path, key: &OpeningKey) -> Result<Done, Error> {
     let segments = of_inputs(&[path.to_owned()]).map_err(|error| failed(Kind::Failure, &error))?;
     match segments {
-        Some(segments) => verify_segments(segments, identities),
+        Some(segments) => verify_segments(segments, key),
         None => {
-            let unlock = |header: &[u8]| unwrap(header, identities);
+            let unlock = |header: &[u8]| key.unlock(header);
             let checked =
                 frame::check(&mut reader(path)?, &unlock).map_err(|error| of_walk(&error))?;
             Ok(done(checked.bytes_in, 0, VERSION_1))
@@ -65,9 +65,9 @@ pub fn verify(path: &Path, identities: &Arc<Identities>) -> Result<Done, Error> 
     }
 }
 
-fn verify_segments(segments: Segments, identities: &Arc<Identities>) -> Result<Done, Error> {
+fn verify_segments(segments: Segments, key: &OpeningKey) -> Result<Done, Error> {
     let Segments { folder, paths, are_all } = segments;
-    let keys = KeyStore::new(&folder, KeyKind::Container, unwrapping(Arc::clone(identities)));
+    let keys = key_store(key.clone(), &folder);
     let counters = Arc::new(Counters::default());
     let faults: Arc<Mutex<Vec<(u8, String)>>> = Arc::default();
     let noted = Arc::clone(&faults);
@@ -250,7 +250,7 @@ fn rekey_v1(how: &Rekey<'_>, path: &Path, target: &Path) -> Result<Done, Error> 
 fn unwrap(header: &[u8], identities: &Identities) -> Result<Secret<32>, FrameError> {
     match header {
         [] => Err(FrameError::Key(
-            "it was sealed with --key-file: use `wattlock stream --open --key-file`".into(),
+            "it was sealed with --key-file, and has no recipients".into(),
         )),
         _ => unwrap_data_key(header, identities)
             .map_err(|error| FrameError::Key(KeyHeader(error).into())),

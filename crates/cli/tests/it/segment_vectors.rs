@@ -52,6 +52,11 @@ fn check(folder: &Path, key: &Path) {
     }
     let output = command.output().unwrap();
     let said = stderr(&output);
+    if selection.is_null() {
+        let mut verify = wattlock();
+        verify.args(["verify", "--key-file"]).arg(key).arg(folder);
+        assert_exit(&verify.output().unwrap(), if case["expect"] == "success" { 0 } else { 3 });
+    }
     match case["expect"].as_str().unwrap() {
         "success" => {
             let lost = said.contains("had been cut when");

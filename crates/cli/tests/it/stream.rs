@@ -58,6 +58,58 @@ fn a_key_file_opens_what_it_sealed_and_another_does_not() {
 }
 
 #[test]
+fn verify_takes_a_key_file_for_sealed_streams_alone() {
+    let place = Place::new();
+    for (name, byte) in [("key", 7), ("other", 8)] {
+        place.write(name, &[byte; 32]);
+    }
+    let seal = |args: &[&str], output: &str| {
+        let mut command = wattlock();
+        command.current_dir(place.path("")).args(["stream", "-o", output]).args(args);
+        assert_exit(&with_input(&mut command, b"a secret"), 0);
+    };
+    seal(&["--key-file", "key"], "f.wls");
+    seal(&["--key-file", "key"], "logs/");
+    seal(&["-r", &place.recipient], "for-recipients.wls");
+    seal(&["-r", &place.recipient], "for-recipients/");
+    place.container("f", b"a container");
+    let verify = |code: i32, args: &[&str]| {
+        let mut command = wattlock();
+        let output = command.current_dir(place.path("")).arg("verify").args(args).output().unwrap();
+        assert_exit(&output, code);
+        stderr(&output)
+    };
+    verify(0, &["--key-file", "key", "f.wls", "logs", "logs/000001.wls"]);
+    for path in ["f.wls", "logs", "logs/000001.wls"] {
+        verify(3, &["--key-file", "other", path]);
+        let said = verify(3, &["-i", "key.txt", path]);
+        assert!(said.contains("--key-file"), "{said}");
+    }
+    let said = verify(3, &["--key-file", "key", "for-recipients.wls"]);
+    assert!(said.contains("-i or -p"), "{said}");
+    verify(3, &["--key-file", "key", "for-recipients"]);
+    for path in ["f.wls", "logs/000001.wls"] {
+        let mut bytes = std::fs::read(place.path(path)).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(place.path(path), bytes).unwrap();
+        verify(3, &["--key-file", "key", path]);
+    }
+    let said = verify(2, &["--key-file", "key", "logs", "d/f.wlk"]);
+    assert!(said.contains("d/f.wlk is no sealed stream"), "{said}");
+    for args in [
+        &["--key-file", "key"][..],
+        &["--key-file", "key.txt", "f.wls"],
+        &["--key-file", "key", "-i", "key.txt", "f.wls"],
+        &["--key-file", "key", "--signer", "signers", "f.wls"],
+        &["--key-file", "key", "--shard", "1/2", "f.wls"],
+        &["--key-file", "key", "--recursive", "logs"],
+    ] {
+        verify(2, args);
+    }
+}
+
+#[test]
 fn only_recipients_open_a_stream() {
     let place = Place::new();
     place.keygen("other.txt");
