@@ -26,8 +26,15 @@ pub struct Frozen<'a> {
     entry: &'a Value,
 }
 
-/// The corpora of all versions, at least one.
+/// The corpora of versions in all formats that these had, at least one.
 pub fn corpora() -> Vec<Corpus> {
+    let mut corpora = all_corpora();
+    corpora.retain(|corpus| !corpus.folder.ends_with("0.1-folders"));
+    corpora
+}
+
+/// All corpora: also those that complete an earlier one with formats that it lacks.
+pub fn all_corpora() -> Vec<Corpus> {
     let entries = fs::read_dir(wattlock_vectors::folder("frozen")).unwrap();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     folders.retain(|path| path.is_dir() && !path.ends_with("__pycache__"));

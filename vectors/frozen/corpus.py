@@ -42,7 +42,7 @@ class Corpus:
 
     def __init__(self, program, folder, scratch):
         self.folder, self.scratch = folder, scratch
-        self.keys, self.files, self.trees, self.sequences = {}, {}, [], []
+        self.keys, self.files, self.trees, self.sequences, self.folders = {}, {}, [], [], []
         programs = scratch / "bin"
         programs.mkdir()
         for name in ("wattlock", "wattlock-lab"):
@@ -152,6 +152,7 @@ class Corpus:
             "keys": self.keys,
             "trees": self.trees,
             "sequences": self.sequences,
+            "folders": self.folders,
             "files": found,
         }
         text = json.dumps(document, indent=1, ensure_ascii=True) + "\n"

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the frozen corpus of a version: write.py PROGRAM VERSION COMMIT
+"""Writes the frozen corpus of a version: write.py PROGRAM VERSION COMMIT [folders]
 
 PROGRAM is the release binary `wattlock` of that version, built from COMMIT, with `wattlock-lab` beside it; the corpus
 becomes the folder VERSION next to this script, which must not exist yet. Needs ssh-keygen, strace, nginx, wrk and curl. What a version
-wrote once stays as it is: a later version adds a folder of its own and leaves the others alone.
+wrote once stays as it is: a later version adds a folder of its own and leaves the others alone. With `folders`, only folders of
+segments are written: the corpus of 0.1 is older than they are, and `0.1-folders` completes it.
 """
 
 import datetime
@@ -15,6 +16,7 @@ import tempfile
 
 import write_documents
 import write_files
+import write_folders
 import write_streams
 from corpus import Corpus
 
@@ -37,7 +39,8 @@ the length and SHA-256 of what comes out. `content(length, seed)` in `corpus.py`
 
 
 def main():
-    program, version, commit = sys.argv[1:]
+    program, version, commit, *only = sys.argv[1:]
+    assert only in ([], ["folders"]), only
     program = pathlib.Path(program).resolve()
     folder = HERE / version
     folder.mkdir()
@@ -45,12 +48,15 @@ def main():
         with tempfile.TemporaryDirectory() as scratch:
             corpus = Corpus(program, folder, pathlib.Path(scratch))
             write_files.keys(corpus)
-            write_files.containers(corpus)
-            write_files.sefps(corpus)
-            write_streams.streams(corpus)
-            write_documents.journals(corpus)
-            write_documents.profiles(corpus)
-            write_documents.documents(corpus)
+            write_streams.keys(corpus)
+            write_folders.folders(corpus)
+            if not only:
+                write_files.containers(corpus)
+                write_files.sefps(corpus)
+                write_streams.streams(corpus)
+                write_documents.journals(corpus)
+                write_documents.profiles(corpus)
+                write_documents.documents(corpus)
             date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
             digest = corpus.manifest(version, commit, date)
             assert scratch not in (folder / "manifest.json").read_text()

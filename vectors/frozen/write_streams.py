@@ -38,13 +38,16 @@ MESSAGES = {
 }
 
 
-def streams(corpus):
+def keys(corpus):
     raw = content(32, "stream key")
     (corpus.folder / "keys/stream-raw").write_bytes(raw)
     (corpus.folder / "keys/stream-hex").write_text(raw.hex() + "\n")
     for form in ("raw", "hex"):
         words = ["--key-file", f"keys/stream-{form}"]
         corpus.key(f"stream-{form}", words, words)
+
+
+def streams(corpus):
     for chunk, lengths in LENGTHS.items():
         for length in lengths:
             name = f"stream-raw-{chunk}-{length:06}"

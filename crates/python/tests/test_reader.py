@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 READER = Path(__file__).resolve().parents[1] / "python" / "wattlock" / "reader.py"
 VECTORS = Path(__file__).resolve().parents[3] / "vectors"
 FROZEN = VECTORS / "frozen" / "0.1"
+FROZEN_FOLDERS = VECTORS / "frozen" / "0.1-folders"
 
 # Loaded by its path: it must not need the rest of the package.
 spec = importlib.util.spec_from_file_location("wattlock_reader", READER)
@@ -129,12 +130,48 @@ def test_frozen(manifest, name, key):
     assert sealed(container.metadata) == entry["sealed"]
 
 
-def frozen_keys(manifest, key):
+def frozen_folders():
+    manifest = json.loads((FROZEN_FOLDERS / "manifest.json").read_text())
+    cases = []
+    for entry in manifest["folders"]:
+        for key in entry["opens"]:
+            name = f"{entry['folder']}-{key}"
+            cases.append(pytest.param(manifest, entry, key, id=name))
+    return cases
+
+
+@pytest.mark.parametrize(("manifest", "entry", "key"), frozen_folders())
+def test_frozen_folder(manifest, entry, key):
+    folder = FROZEN_FOLDERS / entry["folder"]
+    shared_key, identities, passphrase = None, [], None
+    if key.startswith("stream-"):
+        shared_key = reader.load_shared_key(str(FROZEN_FOLDERS / "keys" / key))
+    else:
+        identities, passphrase = frozen_keys(manifest, key, FROZEN_FOLDERS)
+    opened = reader.open_segments(folder, identities, shared_key, passphrase)
+    if key in UNSUPPORTED_KEYS:
+        with pytest.raises(reader.WrongKey, match="a plugin's key needs the program"):
+            list(opened)
+        return
+    messages = []
+    try:
+        messages.extend(opened)
+    except reader.Damaged:
+        assert entry["exits"] == 3
+    else:
+        assert entry["exits"] != 3
+    plaintext = b"".join(one.data for one in messages)
+    assert len(plaintext) == entry["plaintext"]["bytes"]
+    assert hashlib.sha256(plaintext).hexdigest() == entry["plaintext"]["sha256"]
+    assert {one.tenant for one in messages} == {entry.get("tenant")}
+
+
+def frozen_keys(manifest, key, folder=FROZEN):
     if key.startswith("passphrase"):
         return [], manifest["passphrase"]
     option, path = manifest["keys"][key]["open"]
     assert option == "-i"
-    return reader.read_identities((FROZEN / path).read_bytes(), ask_nobody), None
+    return reader.read_identities((folder / path).read_bytes(), ask_nobody), None
 
 
 def sealed(metadata):

@@ -13,13 +13,15 @@ use serde_json::Value;
 use wattlock_vectors::sha256;
 
 use crate::support::{assert_exit, installed};
-use wattlock_testing::frozen::{Corpus, Frozen, assert_plaintext, below, corpora, words};
+use wattlock_testing::frozen::{
+    Corpus, Frozen, all_corpora, assert_plaintext, below, corpora, words,
+};
 
 const CONTAINERS: [&str; 2] = ["wattlock", "age"];
 
 #[test]
 fn the_manifest_names_every_file_as_it_was_written() {
-    for corpus in corpora() {
+    for corpus in all_corpora() {
         let files = corpus.manifest["files"].as_object().unwrap();
         let named: BTreeSet<String> = files.keys().cloned().collect();
         assert_eq!(named, corpus.paths());

@@ -13,6 +13,7 @@ mod following;
 mod forwarding;
 mod frozen;
 mod frozen_documents;
+mod frozen_folders;
 mod frozen_streams;
 mod goals;
 mod gpu_faults;
