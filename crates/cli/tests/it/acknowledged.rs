@@ -2,9 +2,9 @@
 //! there, whatever happens.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -14,123 +14,9 @@ use std::thread;
 use wattlock_testing::{free_port, wait_for, wait_until};
 
 use crate::power_loss::path_of;
+use crate::support::senders::{Fluent, Numbered, Relp, Sender, send_all};
 use crate::support::stream::{Gateway, stream};
 use crate::support::{Place, assert_exit, installed, stderr, wattlock};
-
-/// A sender of one protocol.
-pub trait Sender {
-    /// Begins on a new connection.
-    fn greet(connection: &mut UnixStream) -> io::Result<()>;
-
-    /// The bytes of a message.
-    fn message(number: u64, text: &str) -> Vec<u8>;
-
-    /// Reads an acknowledgement: the number of the last message that is safe, with all before it.
-    fn acknowledged(from: &mut impl BufRead) -> io::Result<u64>;
-}
-
-struct Relp;
-
-impl Sender for Relp {
-    fn greet(connection: &mut UnixStream) -> io::Result<()> {
-        let offer = "relp_version=0\nrelp_software=test\ncommands=syslog";
-        connection.write_all(format!("1 open {} {offer}\n", offer.len()).as_bytes())?;
-        let mut reader = BufReader::with_capacity(1, connection);
-        for _ in 0..4 {
-            let mut line = String::new();
-            reader.read_line(&mut line)?;
-        }
-        Ok(())
-    }
-
-    fn message(number: u64, text: &str) -> Vec<u8> {
-        format!("{number} syslog {} {text}\n", text.len()).into_bytes()
-    }
-
-    fn acknowledged(from: &mut impl BufRead) -> io::Result<u64> {
-        let mut line = String::new();
-        from.read_line(&mut line)?;
-        let number = line.strip_suffix(" rsp 6 200 OK\n").and_then(|number| number.parse().ok());
-        number.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-    }
-}
-
-pub struct Numbered;
-
-impl Sender for Numbered {
-    fn greet(_: &mut UnixStream) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn message(number: u64, text: &str) -> Vec<u8> {
-        let text = format!("{text}\n");
-        [&(text.len() as u32).to_be_bytes()[..], &number.to_be_bytes(), text.as_bytes()].concat()
-    }
-
-    fn acknowledged(from: &mut impl BufRead) -> io::Result<u64> {
-        let mut number = [0; 8];
-        from.read_exact(&mut number)?;
-        Ok(u64::from_be_bytes(number))
-    }
-}
-
-struct Fluent;
-
-impl Sender for Fluent {
-    fn greet(_: &mut UnixStream) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// `["tag", 1, {"m": TEXT}, {"chunk": NUMBER}]`
-    fn message(number: u64, text: &str) -> Vec<u8> {
-        let text = format!("{text}\n");
-        let mut bytes = b"\x94\xa3tag\x01\x81\xa1m\xd9".to_vec();
-        bytes.push(text.len() as u8);
-        bytes.extend_from_slice(text.as_bytes());
-        bytes.extend_from_slice(b"\x81\xa5chunk\xcf");
-        bytes.extend_from_slice(&number.to_be_bytes());
-        bytes
-    }
-
-    fn acknowledged(from: &mut impl BufRead) -> io::Result<u64> {
-        let mut answer = [0; 14];
-        from.read_exact(&mut answer)?;
-        assert_eq!(&answer[..6], b"\x81\xa3ack\xcf");
-        Ok(u64::from_be_bytes(answer[6..].try_into().unwrap()))
-    }
-}
-
-/// Sends messages until all are acknowledged, over as many connections as that takes.
-pub fn send_all<S: Sender>(socket: &Path, name: &str, count: u64, acknowledged: &AtomicU64) {
-    let mut owed: VecDeque<u64> = VecDeque::new();
-    let mut next = 0;
-    let mut session = || -> io::Result<()> {
-        let mut connection = UnixStream::connect(socket)?;
-        S::greet(&mut connection)?;
-        let mut answers = BufReader::new(connection.try_clone()?);
-        // The number on this connection of the first that is owed.
-        let mut first = 2;
-        for (index, message) in owed.iter().enumerate() {
-            let bytes = S::message(first + index as u64, &format!("{name} line {message}"));
-            connection.write_all(&bytes)?;
-        }
-        while next < count || !owed.is_empty() {
-            while next < count && owed.len() < 128 {
-                let bytes = S::message(first + owed.len() as u64, &format!("{name} line {next}"));
-                owed.push_back(next);
-                next += 1;
-                connection.write_all(&bytes)?;
-            }
-            let number = S::acknowledged(&mut answers)?;
-            while first <= number && owed.pop_front().is_some() {
-                first += 1;
-                acknowledged.fetch_add(1, Ordering::SeqCst);
-            }
-        }
-        Ok(())
-    };
-    wait_for(|| session().map_err(|error| format!("{name} did not send all: {error}")));
-}
 
 fn start(place: &Place, protocol: &str, more: &[&str]) -> Gateway {
     let listen = format!("unix:{}", place.path("in.sock").display());

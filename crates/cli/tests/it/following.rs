@@ -13,8 +13,8 @@ use std::thread;
 
 use wattlock_testing::{free_port, wait_for, wait_until};
 
-use crate::acknowledged::{Numbered, send_all};
 use crate::power_loss::path_of;
+use crate::support::senders::{Numbered, send_all};
 use crate::support::stream::{Gateway, segments, stream};
 use crate::support::{Place, assert_exit, stderr, wattlock, with_input};
 
@@ -60,7 +60,7 @@ fn position(place: &Place) -> String {
 
 /// Waits until all of so many segments were delivered.
 #[track_caller]
-fn wait_for_segments(place: &Place, count: usize) {
+pub fn wait_for_segments(place: &Place, count: usize) {
     // Its form, the newest segment, and what is next: no segment that is not done.
     let next = format!("\n{} next\n", count + 1);
     wait_for(|| {

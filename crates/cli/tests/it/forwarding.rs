@@ -12,7 +12,7 @@ use std::thread;
 
 use wattlock_testing::wait_until;
 
-use crate::acknowledged::{Numbered, Sender, send_all};
+use crate::support::senders::{Numbered, Sender, send_all};
 use crate::support::stream::{Gateway, segments, stream};
 use crate::support::{Place, assert_exit, pattern, stderr, wattlock, with_input};
 

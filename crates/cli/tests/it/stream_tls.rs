@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 use sha2::{Digest, Sha256};
 use wattlock_testing::wait_until;
 
-use crate::acknowledged::{Numbered, Sender};
 use crate::support::authority::{Authority, Connection};
+use crate::support::senders::{Numbered, Sender};
 use crate::support::stream::{Gateway, opened, segments, stream};
 use crate::support::{Place, assert_exit, installed, pattern, stderr, wattlock, with_input};
 

@@ -5,6 +5,9 @@
 pub mod authority;
 pub mod disk;
 pub mod fuse;
+pub mod network;
+pub mod resets;
+pub mod senders;
 pub mod stores;
 pub mod stream;
 

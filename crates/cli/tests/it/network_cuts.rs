@@ -1,0 +1,222 @@
+//! A network that is cut under load and comes back: all goes on by itself, and nothing acknowledged is lost. A peer that never
+//! comes back is noticed.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use wattlock_testing::{wait_for, wait_until};
+
+use crate::following::wait_for_segments;
+use crate::stream_resets::{doubles, lines_in, lines_so_far};
+use crate::support::network::OwnNetwork;
+use crate::support::senders::{Numbered, SENDER_WINDOW, send_all_to};
+use crate::support::stream::{segments, stream};
+use crate::support::{Place, wattlock};
+
+/// A program whose messages go to a file.
+struct Program {
+    child: Child,
+    said: PathBuf,
+}
+
+impl Program {
+    fn start(place: &Place, name: &str, command: &mut Command) -> Self {
+        let said = place.path(format!("{name}.said"));
+        let file = fs::File::create(&said).unwrap();
+        let out = fs::File::create(place.path(format!("{name}.out"))).unwrap();
+        let child = command.stdin(Stdio::null()).stdout(out).stderr(file).spawn().unwrap();
+        Self { child, said }
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(&self.said).unwrap()
+    }
+
+    /// Waits until it has said this so many times.
+    #[track_caller]
+    fn wait_until_said(&self, what: &str, times: usize) {
+        wait_for(|| match self.said().matches(what).count() {
+            count if count >= times => Ok(()),
+            _ => Err(format!("it did not say {what:?} {times} times: {}", self.said())),
+        });
+    }
+
+    /// Where it listens, once it does.
+    fn address(&self) -> String {
+        self.wait_until_said("listening at ", 1);
+        let said = self.said();
+        let (_, address) = said.split_once("listening at tcp:").unwrap();
+        address.split_whitespace().next().unwrap().to_owned()
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+    }
+
+    /// Ends it, and returns its summary.
+    #[track_caller]
+    fn stop(mut self) -> serde_json::Value {
+        self.signal("-TERM");
+        let ended = self.child.wait().unwrap();
+        let said = self.said();
+        assert!(ended.success(), "{ended}: {said}");
+        let summary = said.lines().rfind(|line| line.starts_with('{')).unwrap();
+        serde_json::from_str(summary).unwrap()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const LISTEN: &str = "tcp:127.0.0.1:0";
+
+/// A gateway of numbered messages.
+fn gateway(place: &Place, name: &str, more: &[&str]) -> Program {
+    let mut command = stream(place);
+    command.args(["--framing", "numbered", "--listen", LISTEN, "--sync", "batch", "--json"]);
+    command.args(["--rotate-size", "100K", "-o"]).arg(place.path(format!("{name}/"))).args(more);
+    Program::start(place, name, &mut command)
+}
+
+fn store(place: &Place) -> Program {
+    let mut command = wattlock();
+    command.args(["stream", "--store", "--json", "--listen", LISTEN, "-o"]);
+    Program::start(place, "copies", command.arg(place.path("copies")))
+}
+
+/// Delivers the folder `logs` to an address.
+fn follower(place: &Place, to: &str, acknowledged: &str, position: &str) -> Program {
+    let mut command = wattlock();
+    command.args(["stream", "--open", "--follow", "--json", "-i"]).arg(place.path("key.txt"));
+    command.args(["--connect", &format!("tcp:{to}"), "--acknowledged", acknowledged]);
+    command.arg("--position").arg(place.path(position)).arg(place.path("logs"));
+    Program::start(place, position, &mut command)
+}
+
+/// Cuts the network while senders, a gateway, a store, a follower and a receiver are at work: `short` times until some of them
+/// get no answers, and `long` times until all that wait for answers have given up.
+fn cut(network: &OwnNetwork, (short, long): (u64, u64), lines: u64) {
+    const SENDERS: u64 = 3;
+    let place = Place::new();
+    let (store, there) = (store(&place), gateway(&place, "there", &[]));
+    let forward = format!("tcp:{}", store.address());
+    let here = gateway(&place, "logs", &["--forward", &forward, "--drain", "100"]);
+    let (entry, exit) = (here.address(), there.address());
+    let follower = follower(&place, &exit, "numbered", "position");
+    let acknowledged = AtomicU64::new(0);
+    let broken: u64 = thread::scope(|scope| {
+        let senders: Vec<_> = (0..SENDERS)
+            .map(|sender| {
+                let (entry, acknowledged) = (&entry, &acknowledged);
+                let name = format!("sender {sender}");
+                scope.spawn(move || send_all_to::<Numbered>(entry, &name, lines, acknowledged))
+            })
+            .collect();
+        for cut in 1..=short + long {
+            let enough = cut * SENDERS * lines / (short + long + 1);
+            wait_until("a part is acknowledged", || acknowledged.load(Ordering::SeqCst) >= enough);
+            network.cut();
+            wait_until("some get no answer", || network.unanswered() > 0);
+            if cut > short {
+                let times = (cut - short) as usize;
+                here.wait_until_said("cannot forward to", times);
+                follower.wait_until_said("cannot write to", times);
+            }
+            network.mend();
+        }
+        senders.into_iter().map(|sender| sender.join().unwrap()).sum()
+    });
+    here.stop();
+    wait_for_segments(&place, segments(&place.path("logs")).len());
+    let failures = follower.stop()["peer_failures"].as_u64().unwrap();
+    there.stop();
+    store.stop();
+    let doubled = |folder: &Path| doubles(&lines_in(&place, folder), SENDERS, lines);
+    let own = doubled(&place.path("logs"));
+    let copies = fs::read_dir(place.path("copies")).unwrap().next().unwrap().unwrap().path();
+    let delivered = doubled(&place.path("there"));
+    println!(
+        "{short} short and {long} long cuts: none lost; {broken} connections of senders and {failures} of the \
+         follower broke; {own} doubled by senders, {} by the follower",
+        delivered - own
+    );
+    assert!(own <= broken * SENDER_WINDOW as u64, "{own} doubled by senders");
+    assert_eq!(doubled(&copies), own, "forwarding doubles nothing");
+    assert!(delivered - own <= failures * 1000, "{delivered}");
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_network_is_cut_for_a_moment() {
+    let Some(network) = OwnNetwork::enter() else { return };
+    cut(&network, (4, 0), 3000);
+}
+
+#[test]
+#[ignore = "takes minutes; `make test-all` runs it"]
+fn soak_of_network_cuts() {
+    let Some(network) = OwnNetwork::enter() else { return };
+    cut(&network, (40, 2), 40_000);
+}
+
+/// Peers whose systems take everything, and which do nothing themselves, stop no other. They are given up after a minute, and
+/// get all once they work again.
+#[test]
+#[ignore = "takes minutes; `make test-all` runs it"]
+fn soak_of_peers_that_do_nothing() {
+    const LINES: u64 = 100_000;
+    let place = Place::new();
+    let (there, other) = (gateway(&place, "there", &[]), gateway(&place, "other", &[]));
+    let here = gateway(&place, "logs", &[]);
+    let idle = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to_there = follower(&place, &there.address(), "numbered", "position");
+    let to_other = follower(&place, &other.address(), "numbered", "position-other");
+    let to_idle = follower(&place, &idle.local_addr().unwrap().to_string(), "never", "position-idle");
+    let (first, _) = idle.accept().unwrap();
+    other.signal("-STOP");
+    let padding = "x".repeat(200);
+    let send = |name: &str| {
+        let name = format!("{padding} {name}");
+        send_all_to::<Numbered>(&here.address(), &name, LINES, &AtomicU64::new(0));
+    };
+    send("sender 0");
+    let all = 1;
+    wait_until("the others get all", || {
+        let folder = place.path("there");
+        folder.exists() && lines_so_far(&place, &folder).len() as u64 >= all * LINES
+    });
+    to_other.wait_until_said("cannot write to", 1);
+    // More than the systems keep for it.
+    to_idle.wait_until_said("lost the connection to", 1);
+    drop(first);
+    let rest = thread::spawn(move || {
+        let (mut again, _) = idle.accept().unwrap();
+        io::copy(&mut again, &mut io::sink()).unwrap()
+    });
+    other.signal("-CONT");
+    here.stop();
+    wait_for_segments(&place, segments(&place.path("logs")).len());
+    wait_until("the other gets all", || {
+        lines_so_far(&place, &place.path("other")).len() as u64 >= LINES
+    });
+    to_other.stop();
+    to_there.stop();
+    drop(to_idle);
+    assert!(rest.join().unwrap() > 0);
+    there.stop();
+    other.stop();
+    assert_eq!(doubles(&lines_in(&place, &place.path("there")), 1, LINES), 0);
+    let doubled = doubles(&lines_in(&place, &place.path("other")), 1, LINES);
+    println!("{doubled} doubled by the follower of the peer that did nothing");
+    assert!(doubled <= 1000, "{doubled}");
+}
