@@ -15,6 +15,7 @@ use wattlock_stream::segment::Selection;
 use super::ends::{self, Findings, chain};
 use super::folder::{self, Segments};
 use super::key::OpeningKey;
+use super::metrics;
 use super::service::Signals;
 use crate::args;
 
@@ -39,11 +40,14 @@ pub fn run(args: &args::Stream, segments: &Segments) -> Ended {
     };
     let opened = runtime.block_on(async {
         let mut signals = Signals::new()?;
+        let scraped = metrics::listen(args).await?;
         let mut working = tokio::task::spawn_blocking(work);
         tokio::select! {
             opened = &mut working => return opened.context("a thread panicked"),
-            () = signals.next() => stop.store(true, Ordering::SeqCst),
+            () = metrics::serve_at(scraped, || metrics::text_of(&counters)) => {}
+            () = signals.next() => {}
         }
+        stop.store(true, Ordering::SeqCst);
         // The output may be what it waits for.
         let patience = Duration::from_secs(args.drain.into());
         match timeout(patience, working).await {

@@ -275,6 +275,7 @@ impl Service<'_> {
             }
         };
         let mut draining = Box::pin(draining);
+        let mut is_first_signal = !matches!(over, Over::Stopped);
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let waited = async {
@@ -288,14 +289,16 @@ impl Service<'_> {
             };
             tokio::select! {
                 _ = waited => break,
-                () = signals.next() => match deadline {
-                    Some(_) => {
-                        say!("stopped by a second signal; senders may have written more");
+                () = signals.next() => {
+                    if deadline.is_some() {
+                        let signal = if is_first_signal { "signal" } else { "second signal" };
+                        say!("stopped by a {signal}; senders may have written more");
                         findings.note(FAILURE);
                         break;
                     }
-                    None => deadline = Some(Instant::now() + patience),
-                },
+                    is_first_signal = false;
+                    deadline = Some(Instant::now() + patience);
+                }
             }
         }
         drop(draining);

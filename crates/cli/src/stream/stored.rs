@@ -249,9 +249,7 @@ fn rekey_v1(how: &Rekey<'_>, path: &Path, target: &Path) -> Result<Done, Error> 
 
 fn unwrap(header: &[u8], identities: &Identities) -> Result<Secret<32>, FrameError> {
     match header {
-        [] => Err(FrameError::Key(
-            "it was sealed with --key-file, and has no recipients".into(),
-        )),
+        [] => Err(FrameError::Key("it was sealed with --key-file, and has no recipients".into())),
         _ => unwrap_data_key(header, identities)
             .map_err(|error| FrameError::Key(KeyHeader(error).into())),
     }

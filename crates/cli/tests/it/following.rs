@@ -465,6 +465,33 @@ fn metrics_say_how_much_was_delivered() {
     assert_exit(&stop(follower), 0);
 }
 
+#[test]
+fn metrics_are_served_while_a_folder_is_opened() {
+    let place = Place::new();
+    let all = lines(0, 100_000);
+    seal(&place, &all, &[]);
+    let address = format!("127.0.0.1:{}", free_port());
+    let mut command = wattlock();
+    command.args(["stream", "--open", "-i"]).arg(place.path("key.txt"));
+    command.args(["--metrics", &address]).arg(place.path("logs"));
+    // It waits for its output to be read.
+    let opening = command.stdout(Stdio::piped()).spawn().unwrap();
+    wait_for(|| {
+        let mut connection =
+            std::net::TcpStream::connect(&address).map_err(|error| error.to_string())?;
+        connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+        let mut text = String::new();
+        connection.read_to_string(&mut text).unwrap();
+        match text.contains("wattlock_stream_messages_total 0\n") {
+            false if text.contains("wattlock_stream_messages_total ") => Ok(()),
+            _ => Err(text),
+        }
+    });
+    let opened = opening.wait_with_output().unwrap();
+    assert_exit(&opened, 0);
+    assert!(opened.stdout == all);
+}
+
 /// rsyslog as the last: it acknowledges what it has in its queue on disk.
 #[test]
 #[ignore = "needs rsyslog; `make test-all` installs it"]

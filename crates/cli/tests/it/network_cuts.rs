@@ -158,14 +158,16 @@ fn cut(network: &OwnNetwork, (short, long): (u64, u64), lines: u64) {
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_network_is_cut_for_a_moment() {
-    let Some(network) = OwnNetwork::enter() else { return };
+    const TEST: &str =
+        "network_cuts::nothing_acknowledged_is_lost_when_the_network_is_cut_for_a_moment";
+    let Some(network) = OwnNetwork::enter(TEST) else { return };
     cut(&network, (4, 0), 3000);
 }
 
 #[test]
 #[ignore = "takes minutes; `make test-all` runs it"]
 fn soak_of_network_cuts() {
-    let Some(network) = OwnNetwork::enter() else { return };
+    let Some(network) = OwnNetwork::enter("network_cuts::soak_of_network_cuts") else { return };
     cut(&network, (40, 2), 40_000);
 }
 
@@ -181,7 +183,8 @@ fn soak_of_peers_that_do_nothing() {
     let idle = TcpListener::bind("127.0.0.1:0").unwrap();
     let to_there = follower(&place, &there.address(), "numbered", "position");
     let to_other = follower(&place, &other.address(), "numbered", "position-other");
-    let to_idle = follower(&place, &idle.local_addr().unwrap().to_string(), "never", "position-idle");
+    let to_idle =
+        follower(&place, &idle.local_addr().unwrap().to_string(), "never", "position-idle");
     let (first, _) = idle.accept().unwrap();
     other.signal("-STOP");
     let padding = "x".repeat(200);

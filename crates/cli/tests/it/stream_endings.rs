@@ -2,17 +2,17 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::process::ChildStdin;
+use std::process::{ChildStdin, Stdio};
 use std::thread::{self, JoinHandle};
 
 use rustix::io::ioctl_fionread;
 use wattlock_testing::wait_until;
 
-use crate::support::stream::{Gateway, json_summary, open, opened};
-use crate::support::{Place, assert_exit, stderr};
+use crate::support::stream::{Gateway, json_summary, open, opened, stream};
+use crate::support::{Place, assert_exit, signal, stderr};
 
 const LINE: usize = 1000;
 
@@ -189,4 +189,32 @@ fn at_sigterm_what_a_pipe_still_holds_when_time_is_up_is_counted() {
     assert_eq!(number("in_bytes") + number("bytes_unread"), written.len() as u64, "{summary}");
     assert!(number("units_undelivered") > 0, "{summary}");
     assert!(stderr(&output).contains("were not read"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_signal_after_a_failure_is_not_called_the_second() {
+    let place = Place::new();
+    let mut command = stream(&place);
+    command.args(["--framing", "ndjson", "--max-message", "1K", "--drain", "100"]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // More than the pipe takes, and then a line that is too long.
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&b"a line of forty bytes or so, with its end\n".repeat(5000)).unwrap();
+    input.write_all(&[b'x'; 5000]).unwrap();
+    drop(input);
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("standard input: "), "{line}");
+    signal(&child, "-TERM");
+    line.clear();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("stopped by a signal; "), "{line}");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
 }

@@ -13,10 +13,10 @@ use super::is_root;
 pub struct OwnNetwork(());
 
 impl OwnNetwork {
-    /// Runs the test that calls this once more, in a network of its own, where it is given that. Elsewhere `None`: the
+    /// Runs `test`, which calls this, once more in a network of its own, where it is given that. Elsewhere `None`: the
     /// test is done, or recorded as skipped.
     #[track_caller]
-    pub fn enter() -> Option<Self> {
+    pub fn enter(test: &str) -> Option<Self> {
         if std::env::var_os(INSIDE).is_some() {
             ip(&["link", "set", "lo", "up"]);
             return Some(Self(()));
@@ -31,13 +31,12 @@ impl OwnNetwork {
             skip("network-namespace", "this system permits no network namespaces");
             return None;
         }
-        let test = std::thread::current().name().unwrap().to_owned();
         // In a file: what is left over of a test would keep a pipe open.
         let place = Place::new();
         let said = fs::File::create(place.path("said")).unwrap();
         let mut inside = Command::new("unshare");
         inside.arg(network).arg(std::env::current_exe().unwrap());
-        inside.args([&test, "--exact", "--include-ignored", "--nocapture"]).env(INSIDE, "1");
+        inside.args([test, "--exact", "--include-ignored", "--nocapture"]).env(INSIDE, "1");
         inside.stdin(Stdio::null()).stdout(said.try_clone().unwrap()).stderr(said);
         let ended = inside.status().unwrap();
         let said = fs::read_to_string(place.path("said")).unwrap();
