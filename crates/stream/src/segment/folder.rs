@@ -1,7 +1,7 @@
 //! A folder of segments.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -139,7 +139,10 @@ impl Folder {
     /// Notes that a segment was given a number, which no other gets once it is removed.
     fn note_last(&self, number: u64) -> io::Result<()> {
         let new = self.path.join(format!(".{LAST}.{}", std::process::id()));
-        fs::write(&new, format!("{number}\n"))?;
+        let mut file = File::create(&new)?;
+        file.write_all(format!("{number}\n").as_bytes())?;
+        // Once segments are removed, nothing else says which numbers were given.
+        file.sync_all()?;
         fs::rename(new, self.path.join(LAST))
     }
 
