@@ -33,6 +33,7 @@ mod names_and_modes;
 mod network_cuts;
 mod newcomers;
 mod power_loss;
+mod power_loss_delivery;
 mod product;
 mod provider;
 mod provider_settings;

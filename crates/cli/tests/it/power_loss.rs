@@ -58,9 +58,9 @@ look() { # at the files after part $1, mark $2, seed $3
 sealed=$(grep ' sealed ' /tmp/parts | head -n 1 | cut -d ' ' -f 1)
 "#;
 
-/// The same with messages that are acknowledged, each with a mark of its number, over two runs of the program, the first of
-/// which is killed. What a mark says was acknowledged has to be there, and the folder has to go on.
-const ACKNOWLEDGED: &str = r#"
+/// A disk whose writes are recorded, a gateway that acknowledges messages, and a sender, which notes the number of each message
+/// that is acknowledged among the writes.
+pub const SENDING: &str = r#"
 export PATH=/bin
 /bin/busybox --install -s /bin
 dm() { /dmsetup --noudevrules --noudevsync "$@"; }
@@ -74,10 +74,11 @@ sync
 dm message log 0 mark ready
 serve() {
 	rm -f /tmp/said
-	/wattlock stream -r RECIPIENT --framing relp --listen tcp:127.0.0.1:7000 --sync SYNC --rotate-size SEGMENT -o /mnt/logs/ 2>/tmp/said &
+	/wattlock stream -r RECIPIENT --framing relp --listen tcp:127.0.0.1:7000 --sync SYNC --rotate-size SEGMENT -o /mnt/logs/ MORE 2>/tmp/said &
 	server=$!
 	until grep -q listening /tmp/said; do usleep 50000; done
 	nc 127.0.0.1 7000 </tmp/to >/tmp/from &
+	client=$!
 	exec 3>/tmp/to 4</tmp/from
 	printf '1 open 15 commands=syslog\n' >&3
 	for i in 1 2 3 4; do read answer <&4; done
@@ -91,6 +92,11 @@ send() { # lines from $1 to $2
 		dm message log 0 mark $i
 	done
 }
+"#;
+
+/// The same with messages that are acknowledged, each with a mark of its number, over two runs of the program, the first of
+/// which is killed. What a mark says was acknowledged has to be there, and the folder has to go on.
+const ACKNOWLEDGED: &str = r#"
 serve
 send 1 12
 kill -9 $server
@@ -226,11 +232,23 @@ fn soak_of_power_losses_of_messages_that_are_not_synced() {
 
 /// Of the messages that were acknowledged, the last `unsafe_count` may be lost.
 fn lose_power_of_acknowledged(sync: &str, segment: &str, unsafe_count: u32) {
-    let script = ACKNOWLEDGED
+    let script = [SENDING, ACKNOWLEDGED]
+        .concat()
+        .replace("MORE", "")
         .replace("SYNC", sync)
         .replace("SEGMENT", segment)
         .replace("UNSAFE", &unsafe_count.to_string());
-    lose_power(&Kind { seeds: 1, ..EXT4 }, &script);
+    lose_power_on_ext4(&script);
+}
+
+/// Runs a script that writes, and has a function `look`, which looks at what is there after each part of the writes.
+pub fn lose_power_on_ext4(script: &str) {
+    lose_power(&Kind { seeds: 1, ..EXT4 }, script);
+}
+
+/// The same on XFS, which orders less than ext4 does.
+pub fn lose_power_on_xfs(script: &str) {
+    lose_power(&Kind { seeds: 1, ..XFS }, script);
 }
 
 #[test]
