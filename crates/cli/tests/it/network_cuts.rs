@@ -3,8 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
-use std::io;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +11,7 @@ use std::thread;
 use wattlock_testing::{wait_for, wait_until};
 
 use crate::following::wait_for_segments;
-use crate::stream_resets::{doubles, lines_in, lines_so_far};
+use crate::stream_resets::{doubles, lines_in};
 use crate::support::network::OwnNetwork;
 use crate::support::senders::{Numbered, SENDER_WINDOW, send_all_to};
 use crate::support::stream::{segments, stream};
@@ -169,57 +167,4 @@ fn nothing_acknowledged_is_lost_when_the_network_is_cut_for_a_moment() {
 fn soak_of_network_cuts() {
     let Some(network) = OwnNetwork::enter("network_cuts::soak_of_network_cuts") else { return };
     cut(&network, (40, 2), 40_000);
-}
-
-/// Peers whose systems take everything, and which do nothing themselves, stop no other. They are given up after a minute, and
-/// get all once they work again.
-#[test]
-#[ignore = "takes minutes; `make test-all` runs it"]
-fn soak_of_peers_that_do_nothing() {
-    const LINES: u64 = 100_000;
-    let place = Place::new();
-    let (there, other) = (gateway(&place, "there", &[]), gateway(&place, "other", &[]));
-    let here = gateway(&place, "logs", &[]);
-    let idle = TcpListener::bind("127.0.0.1:0").unwrap();
-    let to_there = follower(&place, &there.address(), "numbered", "position");
-    let to_other = follower(&place, &other.address(), "numbered", "position-other");
-    let to_idle =
-        follower(&place, &idle.local_addr().unwrap().to_string(), "never", "position-idle");
-    let (first, _) = idle.accept().unwrap();
-    other.signal("-STOP");
-    let padding = "x".repeat(200);
-    let send = |name: &str| {
-        let name = format!("{padding} {name}");
-        send_all_to::<Numbered>(&here.address(), &name, LINES, &AtomicU64::new(0));
-    };
-    send("sender 0");
-    let all = 1;
-    wait_until("the others get all", || {
-        let folder = place.path("there");
-        folder.exists() && lines_so_far(&place, &folder).len() as u64 >= all * LINES
-    });
-    to_other.wait_until_said("cannot write to", 1);
-    // More than the systems keep for it.
-    to_idle.wait_until_said("lost the connection to", 1);
-    drop(first);
-    let rest = thread::spawn(move || {
-        let (mut again, _) = idle.accept().unwrap();
-        io::copy(&mut again, &mut io::sink()).unwrap()
-    });
-    other.signal("-CONT");
-    here.stop();
-    wait_for_segments(&place, segments(&place.path("logs")).len());
-    wait_until("the other gets all", || {
-        lines_so_far(&place, &place.path("other")).len() as u64 >= LINES
-    });
-    to_other.stop();
-    to_there.stop();
-    drop(to_idle);
-    assert!(rest.join().unwrap() > 0);
-    there.stop();
-    other.stop();
-    assert_eq!(doubles(&lines_in(&place, &place.path("there")), 1, LINES), 0);
-    let doubled = doubles(&lines_in(&place, &place.path("other")), 1, LINES);
-    println!("{doubled} doubled by the follower of the peer that did nothing");
-    assert!(doubled <= 1000, "{doubled}");
 }

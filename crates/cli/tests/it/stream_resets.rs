@@ -24,11 +24,6 @@ pub fn lines_in(place: &Place, folder: &Path) -> BTreeMap<String, u64> {
     lines
 }
 
-/// The same of a folder that is written to.
-pub fn lines_so_far(place: &Place, folder: &Path) -> BTreeMap<String, u64> {
-    open(place, folder).1
-}
-
 fn open(place: &Place, folder: &Path) -> (Output, BTreeMap<String, u64>) {
     let mut command = wattlock();
     command.args(["stream", "--open", "-q", "-i"]).arg(place.path("key.txt")).arg(folder);
