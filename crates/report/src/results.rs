@@ -147,6 +147,18 @@ pub struct Delays {
     pub delay_p99_ns: Sample,
     /// 999 in 1000.
     pub delay_p999_ns: Sample,
+    /// How many there were of all repetitions, by how long they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delay_counts: Vec<DelayCount>,
+}
+
+/// Messages whose delays lie between two bounds.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct DelayCount {
+    /// The upper bound; the lower one is that of the count before.
+    pub up_to_ns: u64,
+    /// How many.
+    pub messages: u64,
 }
 
 impl Delays {
@@ -156,7 +168,24 @@ impl Delays {
             let delays = quantile(share).into_iter();
             Sample::of(delays.map(|delay| delay.as_nanos() as u64).collect())
         };
-        Self { delay_p50_ns: sample(0.5), delay_p99_ns: sample(0.99), delay_p999_ns: sample(0.999) }
+        Self {
+            delay_p50_ns: sample(0.5),
+            delay_p99_ns: sample(0.99),
+            delay_p999_ns: sample(0.999),
+            delay_counts: Vec::new(),
+        }
+    }
+
+    /// Counts delays between powers of two of nanoseconds, as many as there are.
+    pub fn count(&mut self, delays: impl Iterator<Item = Duration>) {
+        let mut counts = BTreeMap::new();
+        for delay in delays {
+            let nanoseconds = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX >> 1).max(1);
+            *counts.entry(nanoseconds.next_power_of_two()).or_insert(0) += 1;
+        }
+        let counts = counts.into_iter();
+        self.delay_counts =
+            counts.map(|(up_to_ns, messages)| DelayCount { up_to_ns, messages }).collect();
     }
 }
 

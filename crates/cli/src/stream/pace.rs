@@ -57,9 +57,13 @@ pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>
             highest.0 / 1000
         ));
     }
-    // With few CPUs, to wake a worker costs more than to seal a message.
-    settings.shortcut = matches!(settings.pace, Pace::Workers) && workers <= FEW;
-    Ok((with_policy(args, settings), told))
+    let mut settings = with_policy(args, settings);
+    // With few CPUs, to wake a worker costs more than to seal a message. Other policies choose workers as they were
+    // described.
+    settings.shortcut = workers <= FEW
+        && matches!(settings.pace, Pace::Workers)
+        && matches!(settings.velocity, Velocity::Paced { .. });
+    Ok((settings, told))
 }
 
 /// Threads up to which the one that reads seals, too.

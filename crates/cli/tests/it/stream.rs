@@ -349,3 +349,59 @@ fn flags_that_make_no_sense_are_refused() {
     }
     assert_exit(&with_input(wattlock().arg("stream"), b""), 2);
 }
+
+#[test]
+fn two_gateways_hand_on_every_connection_with_few_threads_and_with_many() {
+    // Short lines, lines of which each is a unit, and some that are longer than what is read at once.
+    let text = |sender: usize| {
+        let lens = [20, 1000, 70_000, 92_000, 3, 600_000];
+        let lines = (0..40).map(|line| (line, lens[(line + sender) % lens.len()]));
+        lines
+            .map(|(line, len)| format!("{sender} {line} {}\n", "x".repeat(len)))
+            .collect::<String>()
+    };
+    for threads in ["2", "4"] {
+        let place = Place::new();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let backend = format!("tcp:{}", listener.local_addr().unwrap());
+        let backends = thread::spawn(move || {
+            let connections: Vec<_> = (0..SENDERS).map(|_| listener.accept().unwrap().0).collect();
+            let read = connections.into_iter().map(|mut connection| {
+                thread::spawn(move || {
+                    let mut text = String::new();
+                    connection.read_to_string(&mut text).unwrap();
+                    text
+                })
+            });
+            let read: Vec<_> = read.collect();
+            read.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        let opening = Gateway::start_with(
+            wattlock()
+                .args(["stream", "--open", "--listen", "tcp:127.0.0.1:0", "--threads", threads])
+                .args(["--connect", &backend, "-i"])
+                .arg(place.path("key.txt")),
+        );
+        let args = ["--listen", "tcp:127.0.0.1:0", "--framing", "ndjson", "--threads", threads];
+        let gateway =
+            Gateway::start(&place, &[&args[..], &["--connect", &opening.address()]].concat());
+        let address = gateway.address();
+        thread::scope(|scope| {
+            for sender in 0..SENDERS {
+                let address = address.trim_start_matches("tcp:");
+                scope.spawn(move || {
+                    let mut stream = std::net::TcpStream::connect(address).unwrap();
+                    stream.write_all(text(sender).as_bytes()).unwrap();
+                });
+            }
+        });
+        let mut came = backends.join().unwrap();
+        came.sort_by_key(|text| text.split(' ').next().unwrap().parse::<usize>().unwrap());
+        for (sender, came) in came.iter().enumerate() {
+            assert!(*came == text(sender), "{threads} threads, sender {sender}");
+        }
+        assert_exit(&gateway.stop(), 0);
+        assert_exit(&opening.stop(), 0);
+    }
+    const SENDERS: usize = 6;
+}

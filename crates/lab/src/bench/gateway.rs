@@ -2,6 +2,7 @@
 
 mod folder;
 mod load;
+mod opened;
 mod paths;
 mod relay;
 mod table;
@@ -132,6 +133,7 @@ impl<'a> Bench<'a> {
         }
         folder::records(lab, self.rounds.max(3));
         folder::folders(lab, self.folder, self.rounds, self.bytes)?;
+        opened::run(lab, self.folder, self.rounds, self.bytes)?;
         Ok(())
     }
 
@@ -162,8 +164,9 @@ impl<'a> Bench<'a> {
         let takes_part = |between: &&Between| match load.name {
             IDLE => self.has_many && **between == Between::Gateways,
             // A process for each connection.
-            MANY => **between != Between::Socat,
-            _ => true,
+            MANY => !matches!(between, Between::Socat | Between::Rsyslog),
+            SHORT => true,
+            _ => **between != Between::Rsyslog,
         };
         let between: Vec<Between> = self.between.iter().filter(takes_part).copied().collect();
         let mut costs: Vec<Vec<Watched>> = between.iter().map(|_| Vec::new()).collect();
@@ -186,10 +189,12 @@ impl<'a> Bench<'a> {
         for ((between, costs), mut delays) in between.iter().zip(costs).zip(delays) {
             add(lab, between.name(), load.name, load.bytes(), costs);
             delays.iter_mut().for_each(|delays| delays.sort_unstable());
-            if let Some(row) = lab.results.rows.last_mut()
-                && load.rate.is_some()
-            {
-                row.delays = Some(Delays::of(|share| quantiles(&delays, share)));
+            let Some(row) = lab.results.rows.last_mut() else { continue };
+            row.messages = Some((load.connections * load.messages) as u64);
+            if load.rate.is_some() {
+                let mut all = Delays::of(|share| quantiles(&delays, share));
+                all.count(delays.into_iter().flatten());
+                row.delays = Some(all);
             }
         }
         Ok(())

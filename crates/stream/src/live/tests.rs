@@ -121,3 +121,91 @@ fn a_device_gets_runs_of_equal_messages_and_the_worker_does_the_others() {
     assert!(differs[..20].contains(&true) && differs[24..].contains(&true), "{differs:?}");
     assert!(!differs[20..24].contains(&true), "{differs:?}");
 }
+
+/// A sink that would often have to wait.
+struct Often {
+    calls: usize,
+    out: mpsc::Sender<(u64, u64)>,
+    breaks_at: Option<u64>,
+}
+
+impl Often {
+    fn would_wait(&mut self) -> bool {
+        self.calls += 1;
+        self.calls.is_multiple_of(3)
+    }
+}
+
+impl Sink for Often {
+    fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
+        let Cipher::Seal { nonce, .. } = &done.message.cipher else { unreachable!() };
+        assert!(done.outcome.is_ok() && self.breaks_at != Some(nonce.number));
+        self.out.send((done.message.user, nonce.number)).unwrap();
+        Ok(())
+    }
+
+    fn at_once(&mut self) -> Option<&mut dyn AtOnce> {
+        Some(self)
+    }
+}
+
+impl AtOnce for Often {
+    fn has_room(&mut self, _: u64) -> bool {
+        !self.would_wait()
+    }
+
+    fn deliver_now(&mut self, done: &mut Done) -> io::Result<()> {
+        self.deliver(done)
+    }
+
+    fn rest_now(&mut self) -> io::Result<bool> {
+        Ok(!self.would_wait())
+    }
+}
+
+#[test]
+fn on_the_short_way_workers_do_what_has_to_wait_and_the_order_stays() {
+    const PRODUCERS: u64 = 3;
+    const MESSAGES: u64 = 400;
+    let (out, delivered) = mpsc::channel();
+    let settings = Settings { shortcut: true, ..Settings::continuous(64 << 10, 2, 1e6).unwrap() };
+    let live = Live::start(settings, Often { calls: 0, out, breaks_at: None }).unwrap();
+    let shortcut = live.shortcut().unwrap();
+    thread::scope(|scope| {
+        for user in 0..PRODUCERS {
+            let (live, shortcut, key) = (&live, &shortcut, key());
+            scope.spawn(move || {
+                for index in 0..MESSAGES {
+                    // The last producer knows no short way.
+                    let room = live.window().reserve_blocking(700).unwrap();
+                    let _way = (user + 1 < PRODUCERS).then(|| shortcut.enter());
+                    room.put(message(live.pool(), &key, user, index, 700));
+                }
+            });
+        }
+    });
+    let summary = live.finish(None);
+    assert!(summary.failure.is_none(), "{:?}", summary.failure);
+    assert_eq!((summary.stats.messages, summary.undelivered), (PRODUCERS * MESSAGES, 0));
+    let mut next = [0; PRODUCERS as usize];
+    for (user, index) in delivered {
+        assert_eq!(index, next[user as usize]);
+        next[user as usize] += 1;
+    }
+    assert_eq!(next, [MESSAGES; PRODUCERS as usize]);
+}
+
+#[test]
+fn a_panic_on_the_short_way_ends_the_stream_and_not_the_thread() {
+    let (out, _delivered) = mpsc::channel();
+    let settings = Settings { shortcut: true, ..Settings::continuous(64 << 10, 1, 1e6).unwrap() };
+    let live = Live::start(settings, Often { calls: 0, out, breaks_at: Some(1) }).unwrap();
+    let shortcut = live.shortcut().unwrap();
+    let key = key();
+    for index in 0..3 {
+        let Ok(room) = live.window().reserve_blocking(100) else { break };
+        let _way = shortcut.enter();
+        room.put(message(live.pool(), &key, 0, index, 100));
+    }
+    assert!(matches!(live.finish(None).failure, Some(Error::Panicked)));
+}

@@ -108,7 +108,7 @@ pub fn folders(lab: &mut Lab<'_>, folder: &Path, rounds: usize, bytes: u64) -> a
 }
 
 /// Runs a program to its end. Its memory is not known: what the system keeps of it counts that of this program, too.
-fn run(command: &mut Command) -> anyhow::Result<Cost> {
+pub fn run(command: &mut Command) -> anyhow::Result<Cost> {
     Ok(Cost { peak_rss_bytes: 0, ..child::run(command)? })
 }
 

@@ -27,11 +27,13 @@ pub enum Between {
     Stunnel,
     /// Both ends of socat with OpenSSL.
     Socat,
+    /// Two rsyslogd that forward lines, without cryptography.
+    Rsyslog,
 }
 
 impl Between {
-    pub const ALL: [Self; 5] =
-        [Self::Nothing, Self::Relays, Self::Gateways, Self::Stunnel, Self::Socat];
+    pub const ALL: [Self; 6] =
+        [Self::Nothing, Self::Relays, Self::Gateways, Self::Stunnel, Self::Socat, Self::Rsyslog];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -40,6 +42,7 @@ impl Between {
             Self::Gateways => "wattlock",
             Self::Stunnel => "stunnel",
             Self::Socat => "socat",
+            Self::Rsyslog => "rsyslog, plain",
         }
     }
 
@@ -48,6 +51,7 @@ impl Between {
         match self {
             Self::Stunnel => Some(("stunnel4", &["-version"])),
             Self::Socat => Some(("socat", &["-V"])),
+            Self::Rsyslog => Some(("rsyslogd", &["-v"])),
             _ => None,
         }
     }
@@ -125,6 +129,27 @@ impl Programs {
                         ),
                     };
                     programs.add_at(Command::new("socat").args(["-b262144", &from, &to]), port)?;
+                }
+            }
+            Between::Rsyslog => {
+                for _ in 0..2 {
+                    let port = free_port()?;
+                    let settings = folder.join(format!("rsyslog-{port}"));
+                    let text = format!(
+                        "global(workDirectory=\"{folder}\" maxMessageSize=\"128k\")\n\
+                         module(load=\"imptcp\")\n\
+                         template(name=\"raw\" type=\"string\" string=\"%rawmsg%\\n\")\n\
+                         input(type=\"imptcp\" address=\"127.0.0.1\" port=\"{port}\")\n\
+                         main_queue(queue.size=\"100000\" queue.dequeueBatchSize=\"1000\")\n\
+                         action(type=\"omfwd\" target=\"127.0.0.1\" port=\"{to}\" protocol=\"tcp\" \
+                         template=\"raw\" action.resumeRetryCount=\"-1\")\n",
+                        folder = folder.display(),
+                        to = programs.entry.port(),
+                    );
+                    fs::write(&settings, text)?;
+                    let mut command = Command::new("rsyslogd");
+                    command.arg("-n").arg("-f").arg(&settings).arg("-i");
+                    programs.add_at(command.arg(settings.with_extension("pid")), port)?;
                 }
             }
         }

@@ -4,6 +4,7 @@ use wattlock_report::columns::Columns;
 use wattlock_report::results::{Joules, Ratio, Results, Row};
 
 use super::folder::{self, BATCH, NEVER, RECORDS, RECOVER, per_message};
+use super::opened::{OPENED, RECORDED, REPLAYED};
 use super::{IDLE, LONG, MANY, PACED, SHORT};
 
 const MIB: f64 = 1_048_576.0;
@@ -57,6 +58,18 @@ pub fn ratios(results: &Results) -> Vec<Ratio> {
     at_most(format!("{IDLE}: MiB of both gateways"), peak.map(|bytes| bytes as f64 / MIB), 64.0);
     let late = p99("wattlock").zip(p99("plain TCP")).map(|(own, plain)| own - plain);
     at_most(format!("{PACED}: p99 in ms, above plain TCP"), late, 1.0);
+    let recorded = cpu(folder::TOOL, RECORDED).zip(cpu(folder::TOOL, REPLAYED));
+    at_most(
+        format!("{SHORT}: CPU ns/B recorded and opened"),
+        recorded.map(|(sealed, opened)| sealed + opened),
+        2.1,
+    );
+    let [few, many] = OPENED.map(|(case, _)| cpu(folder::TOOL, case));
+    at_most(
+        "opened: CPU per line, 5000 / 10 connections".into(),
+        few.zip(many).map(|(few, many)| many / few),
+        1.1,
+    );
     for ((case, _), limit) in RECORDS.into_iter().zip([170.0, 260.0]) {
         let time = row(folder::TOOL, case).and_then(per_message);
         at_most(format!("{case}: ns to seal"), time, limit);
@@ -93,12 +106,43 @@ pub fn text(results: &Results) -> String {
         ];
         table.row(cells.into_iter().chain(row.joules.cells()));
     }
+    let (delays, joules) = (delays(results), joules(results));
     format!(
         "\nLines through sockets and folders; CPU time and memory are those of the programs between, \
-         without senders and sink\n\n{table}\n{}\n\
+         without senders and sink\n\n{table}\n{delays}{joules}{}\n\
 The senders write each line by itself, and share the CPUs with what is measured. Rates of one load compare with each \
 other, and with no other load or machine. The relays read and write and do nothing else. Delays are from when a line \
 was due until it came.\n",
         results.foot()
     )
+}
+
+/// How many messages came within what time.
+fn delays(results: &Results) -> String {
+    let mut table = Columns::new("<>>");
+    table.row(["path", "up to ms", "messages %"]);
+    for row in &results.rows {
+        let counts = row.delays.as_ref().map_or(&[][..], |delays| &delays.delay_counts);
+        let all: u64 = counts.iter().map(|count| count.messages).sum();
+        for count in counts {
+            let share = 100.0 * count.messages as f64 / all as f64;
+            let cells = [format!("{:.3}", count.up_to_ns as f64 / 1e6), format!("{share:.3}")];
+            table.row([row.tool.clone()].into_iter().chain(cells));
+        }
+    }
+    format!("Delays of {PACED}, all rounds\n\n{table}\n")
+}
+
+/// What a million messages took.
+fn joules(results: &Results) -> String {
+    let mut table = Columns::new("<<>");
+    table.row(["case", "path", "energy of 1,000,000 messages"]);
+    for row in &results.rows {
+        let Some(messages) = row.messages.filter(|messages| *messages > 0) else { continue };
+        let scale = 1e6 * row.bytes as f64 / messages as f64;
+        let energy = row.joules.per_byte("J", scale);
+        let energy = energy.map_or_else(|| "-".into(), |energy| energy.to_string());
+        table.row([row.case.clone(), row.tool.clone(), energy]);
+    }
+    format!("{table}\n")
 }
