@@ -1,41 +1,35 @@
-//! A broker of its own for each test, and clients of it.
+//! Processes of brokers.
 
-use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
-use rdkafka::client::DefaultClientContext;
-use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::KafkaError;
-use rdkafka::message::{Headers, OwnedHeaders, OwnedMessage};
-use rdkafka::producer::{BaseRecord, Producer, ThreadedProducer};
-use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
 use wattlock_testing::{Place, free_port, has_program, skip, wait_for};
 
-/// A running broker.
+/// A broker, which is a controller of its cluster, too.
 pub struct Broker {
-    process: Child,
+    process: Option<Child>,
     port: u16,
     place: Place,
     jars: PathBuf,
+    /// Megabytes of Java's heap.
+    heap: u32,
 }
 
-/// A record that is produced or was read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Record {
-    pub key: Option<Vec<u8>>,
-    pub value: Option<Vec<u8>>,
-    pub headers: Vec<(String, Option<Vec<u8>>)>,
-    pub timestamp: i64,
-    pub partition: i32,
+/// What brokers have in addition.
+#[derive(Default)]
+pub struct More<'a> {
+    /// Where they listen, too: begins with a comma.
+    pub listeners: &'a str,
+    /// Lines of settings.
+    pub lines: &'a str,
+    /// Options of the program that makes the folder of their data.
+    pub format: &'a [&'a str],
 }
 
 impl Broker {
-    /// Starts one; `None`, with the reason said, if Java or the jars are missing.
-    pub fn start() -> Option<Self> {
+    /// Starts the brokers of a new cluster; `None`, with the reason said, if Java or the jars are missing.
+    pub fn of_a_cluster(count: usize, more: &More<'_>) -> Option<Vec<Self>> {
         let jars = root().join("target/kafka/lib");
         if !has_program("java") {
             return None;
@@ -44,205 +38,104 @@ impl Broker {
             skip("kafka", "there are no jars in target/kafka; `./.ci/prepare kafka` fetches them");
             return None;
         }
-        let place = Place::new();
-        let (port, controller) = (free_port(), free_port());
-        let settings = fs::read_to_string(root().join("testing/kafka/server.properties")).unwrap();
-        let settings = settings
-            + &format!(
-                "listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
-                 controller.quorum.voters=1@127.0.0.1:{controller}\nlog.dirs={}\n",
-                place.path("logs").display()
+        let common = fs::read_to_string(root().join("testing/kafka/server.properties")).unwrap();
+        let controllers: Vec<u16> = (0..count).map(|_| free_port()).collect();
+        let voter = |(at, port): (usize, &u16)| format!("{}@127.0.0.1:{port}", at + 1);
+        let voters: Vec<_> = controllers.iter().enumerate().map(voter).collect();
+        let broker = |(at, controller)| {
+            let (place, port) = (Place::new(), free_port());
+            let settings = format!(
+                "{common}node.id={}\nlog.dirs={}\ncontroller.quorum.voters={}\n\
+                 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}{}\n{}\n",
+                at + 1,
+                place.path("logs").display(),
+                voters.join(","),
+                more.listeners,
+                more.lines,
             );
-        let settings = place.write("server.properties", settings.as_bytes());
-        let id = "MkU3OEVBNTcwNTJENDM2Qg";
-        let formatted = java(&jars)
-            .args(["kafka.tools.StorageTool", "format", "-t", id, "-c"])
-            .arg(&settings)
-            .output()
-            .unwrap();
-        assert!(formatted.status.success(), "{}", String::from_utf8_lossy(&formatted.stderr));
-        let process = serve(&place, &jars);
-        Some(Self { process, port, place, jars })
+            place.write("server.properties", settings.as_bytes());
+            let heap = if count == 1 { 768 } else { 256 };
+            Self { process: None, port, place, jars: jars.clone(), heap }
+        };
+        let mut brokers: Vec<Self> = controllers.iter().enumerate().map(broker).collect();
+        let formatting: Vec<Child> = brokers.iter().map(|one| one.format(more.format)).collect();
+        for process in formatting {
+            let formatted = process.wait_with_output().unwrap();
+            assert!(formatted.status.success(), "{}", String::from_utf8_lossy(&formatted.stderr));
+        }
+        brokers.iter_mut().for_each(Self::start);
+        brokers.iter().for_each(Self::wait_until_it_serves);
+        Some(brokers)
     }
 
-    /// Kills the broker.
-    pub fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-
-    /// Starts it again.
-    pub fn restart(&mut self) {
-        self.process = serve(&self.place, &self.jars);
-    }
-
-    /// The server, as clients take it.
+    /// Where its clients without TLS connect.
     pub fn server(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// The address of a topic.
-    pub fn address(&self, topic: &str) -> String {
-        format!("kafka://{}/{topic}", self.server())
-    }
-
-    pub fn config(&self) -> ClientConfig {
-        let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", self.server());
-        config
-    }
-
-    /// Makes a topic with settings.
-    pub fn create(&self, topic: &str, partitions: i32, settings: &[(&str, &str)]) {
-        let mut new = NewTopic::new(topic, partitions, TopicReplication::Fixed(1));
-        for (name, value) in settings {
-            new = new.set(name, value);
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().unwrap();
+            process.wait().unwrap();
         }
-        let admin: AdminClient<DefaultClientContext> = self.config().create().unwrap();
-        let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(60)));
-        let made = block_on(admin.create_topics([&new], &options)).unwrap();
-        made.into_iter().for_each(|topic| {
-            topic.unwrap();
+    }
+
+    pub fn restart(&mut self) {
+        self.start();
+        self.wait_until_it_serves();
+    }
+
+    /// Makes the folder of its data.
+    fn format(&self, options: &[&str]) -> Child {
+        let id = "MkU3OEVBNTcwNTJENDM2Qg";
+        self.java()
+            .args(["kafka.tools.StorageTool", "format", "-t", id, "-c"])
+            .arg(self.place.path("server.properties"))
+            .args(options)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    fn start(&mut self) {
+        let file = |name: &str| File::create(self.place.path(name)).unwrap();
+        let process = self
+            .java()
+            .arg("kafka.Kafka")
+            .arg(self.place.path("server.properties"))
+            .stdout(file("broker.log"))
+            .stderr(file("broker.err"))
+            .spawn()
+            .unwrap();
+        self.process = Some(process);
+    }
+
+    fn wait_until_it_serves(&self) {
+        wait_for(|| {
+            let said = |name: &str| fs::read_to_string(self.place.path(name)).unwrap();
+            let said = said("broker.log") + &said("broker.err");
+            if said.contains("Kafka Server started") { Ok(()) } else { Err(said) }
         });
     }
 
-    /// Removes topics, whose disk space is free then.
-    pub fn delete(&self, topics: &[&str]) {
-        let admin: AdminClient<DefaultClientContext> = self.config().create().unwrap();
-        let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(60)));
-        block_on(admin.delete_topics(topics, &options)).unwrap();
-    }
-
-    /// Writes records, and waits until they are there.
-    pub fn produce(&self, topic: &str, records: impl IntoIterator<Item = Record>) {
-        let producer: ThreadedProducer<_> =
-            self.config().set("enable.idempotence", "true").create().unwrap();
-        for record in records {
-            let mut headers = OwnedHeaders::new();
-            for (key, value) in &record.headers {
-                headers = headers.insert(rdkafka::message::Header { key, value: value.as_ref() });
-            }
-            let mut new: BaseRecord<'_, [u8], [u8]> =
-                BaseRecord::to(topic).partition(record.partition).headers(headers);
-            new.key = record.key.as_deref();
-            new.payload = record.value.as_deref();
-            new.timestamp = Some(record.timestamp).filter(|time| *time > 0);
-            loop {
-                match producer.send(new) {
-                    Ok(()) => break,
-                    Err((_, again)) => new = again,
-                }
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        }
-        producer.flush(Duration::from_secs(120)).unwrap();
-    }
-
-    /// Calls `each` with every committed record of a topic.
-    pub fn read(&self, topic: &str, isolation: &str, mut each: impl FnMut(OwnedMessage)) {
-        let mut config = self.config();
-        config.set("group.id", "test").set("enable.auto.commit", "false");
-        config.set("enable.partition.eof", "true").set("isolation.level", isolation);
-        config.set("fetch.queue.backoff.ms", "2");
-        let consumer: BaseConsumer = config.create().unwrap();
-        let mut open: HashSet<i32> = (0..self.partitions(topic)).collect();
-        let mut list = TopicPartitionList::new();
-        for partition in &open {
-            list.add_partition_offset(topic, *partition, Offset::Beginning).unwrap();
-        }
-        consumer.assign(&list).unwrap();
-        while !open.is_empty() {
-            match consumer.poll(Duration::from_secs(1)) {
-                Some(Ok(record)) => each(record.detach()),
-                Some(Err(KafkaError::PartitionEOF(partition))) => {
-                    open.remove(&partition);
-                }
-                Some(Err(error)) => panic!("reading {topic}: {error}"),
-                None => {}
-            }
-        }
-    }
-
-    /// The committed records of a topic, each partition in its order.
-    pub fn records(&self, topic: &str) -> Vec<Record> {
-        let mut records: BTreeMap<i32, Vec<Record>> = BTreeMap::new();
-        self.read(topic, "read_committed", |message| {
-            let headers = message.headers().map(|headers| {
-                let owned = |value: &[u8]| value.to_vec();
-                headers.iter().map(|h| (h.key.to_owned(), h.value.map(owned))).collect()
-            });
-            let record = Record {
-                key: message.key().map(<[u8]>::to_vec),
-                value: message.payload().map(<[u8]>::to_vec),
-                headers: headers.unwrap_or_default(),
-                timestamp: message.timestamp().to_millis().unwrap(),
-                partition: message.partition(),
-            };
-            records.entry(record.partition).or_default().push(record);
-        });
-        records.into_values().flatten().collect()
-    }
-
-    /// The offset behind each partition of a topic.
-    pub fn ends(&self, topic: &str) -> Vec<i64> {
-        let consumer: BaseConsumer = self.config().create().unwrap();
-        let end = |partition| {
-            consumer.fetch_watermarks(topic, partition, Duration::from_secs(60)).unwrap().1
-        };
-        (0..self.partitions(topic)).map(end).collect()
-    }
-
-    /// The offset that a group has committed for each partition of a topic.
-    pub fn committed(&self, group: &str, topic: &str) -> Vec<Option<i64>> {
-        let consumer: BaseConsumer = self.config().set("group.id", group).create().unwrap();
-        let mut list = TopicPartitionList::new();
-        list.add_partition_range(topic, 0, self.partitions(topic) - 1);
-        let found = wait_for(|| consumer.committed_offsets(list.clone(), Duration::from_secs(60)));
-        let offset = |offset| if let Offset::Offset(offset) = offset { Some(offset) } else { None };
-        found.elements().iter().map(|partition| offset(partition.offset())).collect()
-    }
-
-    fn partitions(&self, topic: &str) -> i32 {
-        let consumer: BaseConsumer = self.config().create().unwrap();
-        let found = consumer.fetch_metadata(Some(topic), Duration::from_secs(60)).unwrap();
-        i32::try_from(found.topics()[0].partitions().len()).unwrap()
+    /// A program of Kafka, whose name is missing yet.
+    pub fn java(&self) -> Command {
+        let mut java = Command::new("java");
+        // It starts sooner without its best compiler.
+        java.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
+        java.arg(format!("-Xmx{}m", self.heap)).arg("-cp").arg(self.jars.join("*"));
+        java.stdin(Stdio::null());
+        java
     }
 }
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.kill();
     }
-}
-
-/// Starts the broker of a place, and waits until it serves.
-fn serve(place: &Place, jars: &Path) -> Child {
-    let (log, errors) = (place.path("broker.log"), place.path("broker.err"));
-    let process = java(jars)
-        .arg("kafka.Kafka")
-        .arg(place.path("server.properties"))
-        .stdout(File::create(&log).unwrap())
-        .stderr(File::create(&errors).unwrap())
-        .spawn()
-        .unwrap();
-    wait_for(|| {
-        let said = fs::read_to_string(&log).unwrap() + &fs::read_to_string(&errors).unwrap();
-        if said.contains("Kafka Server started") { Ok(()) } else { Err(said) }
-    });
-    process
-}
-
-fn java(jars: &Path) -> Command {
-    let mut java = Command::new("java");
-    java.args(["-Xmx768m", "-cp"]).arg(jars.join("*")).stdin(Stdio::null());
-    java
 }
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }

@@ -3,30 +3,33 @@
 use std::fs::File;
 use std::process::{Child, Stdio};
 
-use wattlock_testing::{exits_within, signal, wait_until};
+use wattlock_testing::{assert_exit, exits_within, signal, wait_until, wattlock};
 
-use crate::broker::Record;
-use crate::setting::{Setting, field, record, to_the_end};
+use crate::cluster::Cluster;
+use crate::setting::{Running, Setting, field, numbers, to_the_end};
 
 /// Records of the soak, and how often a process is killed.
 const RECORDS: usize = 1_000_000;
 const KILLS: usize = 20;
 const PARTITIONS: i32 = 6;
 
+fn assert_no_nonce_comes_twice(cluster: &Cluster) {
+    let mut nonces = std::collections::HashSet::new();
+    cluster.read("sealed", "read_uncommitted", |record| {
+        use rdkafka::Message;
+        let head: [u8; 29] = *record.payload().unwrap().first_chunk().unwrap();
+        assert!(nonces.insert(head), "a nonce was used twice");
+    });
+}
+
 #[test]
 fn soak_of_twenty_kills_loses_and_doubles_nothing() {
     let Some(setting) = Setting::new() else { return };
-    let broker = &setting.broker;
+    let cluster = &setting.cluster;
     for topic in ["plain", "sealed", "opened"] {
-        broker.create(topic, PARTITIONS, &[]);
+        cluster.create(topic, PARTITIONS, &[]);
     }
-    broker.produce(
-        "plain",
-        (0..RECORDS).map(|n| {
-            let number = n.to_string();
-            Record { partition: n as i32 % PARTITIONS, ..record(&number, &number) }
-        }),
-    );
+    cluster.produce("plain", numbers(0..RECORDS, PARTITIONS));
     let start = |name: &str| -> Child {
         let log = setting.place.path(name);
         let log = File::options().create(true).append(true).open(log).unwrap();
@@ -42,7 +45,7 @@ fn soak_of_twenty_kills_loses_and_doubles_nothing() {
             for (process, name) in processes.iter_mut().zip(names) {
                 assert!(process.try_wait().unwrap().is_none(), "{name}: {}", said(name));
             }
-            broker.ends("sealed").iter().sum::<i64>() >= part
+            cluster.ends("sealed").iter().sum::<i64>() >= part
         });
         if kill == KILLS / 2 {
             // One more gets partitions of the others, and is not killed.
@@ -53,11 +56,7 @@ fn soak_of_twenty_kills_loses_and_doubles_nothing() {
         processes[next].wait().unwrap();
         processes[next] = start(names[next]);
     }
-    let ends = broker.ends("plain");
-    wait_until("the lag is 0", || {
-        let committed = broker.committed("wattlock.sealed", "plain");
-        committed.iter().zip(&ends).all(|(committed, end)| *committed == Some(*end))
-    });
+    cluster.wait_for_no_lag("wattlock.sealed", "plain");
     for (process, name) in processes.iter_mut().zip(names) {
         signal(process, "-TERM");
         let status = exits_within(process, std::time::Duration::from_secs(60));
@@ -66,74 +65,98 @@ fn soak_of_twenty_kills_loses_and_doubles_nothing() {
     for name in names {
         println!("{name}: {}", said(name).trim_end().replace('\n', "; "));
     }
-    let count = |topic: &str, isolation: &str| {
-        let mut times = vec![0_u8; RECORDS];
-        broker.read(topic, isolation, |record| {
-            use rdkafka::Message;
-            let number: usize =
-                std::str::from_utf8(record.key().unwrap()).unwrap().parse().unwrap();
-            if topic == "opened" {
-                assert_eq!(record.payload(), record.key());
-            }
-            times[number] += 1;
-        });
-        let missing = times.iter().filter(|times| **times == 0).count();
-        let double = times.iter().filter(|times| **times > 1).count();
-        println!("{topic}, {isolation}: {missing} missing, {double} double");
-        (missing, double)
-    };
-    count("sealed", "read_uncommitted");
-    assert_eq!(count("sealed", "read_committed"), (0, 0));
+    cluster.tally("sealed", "read_uncommitted", RECORDS);
+    assert_eq!(cluster.tally("sealed", "read_committed", RECORDS), (0, 0));
     let summary = to_the_end(&mut setting.opening("sealed", "opened"));
     assert_eq!(field(&summary, "records"), RECORDS as u64, "{summary}");
-    assert_eq!(count("opened", "read_committed"), (0, 0));
+    assert_eq!(cluster.tally("opened", "read_committed", RECORDS), (0, 0));
     // No writer has used a counter twice, not even in transactions that were aborted.
-    let mut nonces = std::collections::HashSet::new();
-    broker.read("sealed", "read_uncommitted", |record| {
-        use rdkafka::Message;
-        let head: [u8; 29] = *record.payload().unwrap().first_chunk().unwrap();
-        assert!(nonces.insert(head), "a nonce was used twice");
-    });
-    broker.delete(&["plain", "sealed", "opened"]);
+    assert_no_nonce_comes_twice(cluster);
+    cluster.delete(&["plain", "sealed", "opened"]);
 }
 
 #[test]
 fn a_broker_that_is_killed_is_waited_for() {
     let Some(mut setting) = Setting::new() else { return };
     for topic in ["plain", "sealed"] {
-        setting.broker.create(topic, 2, &[]);
+        setting.cluster.create(topic, 2, &[]);
     }
     let count = 200_000;
-    let part = |from: usize| {
-        (from..from + count).map(|n| {
-            let number = n.to_string();
-            Record { partition: n as i32 % 2, ..record(&number, &number) }
-        })
-    };
-    setting.broker.produce("plain", part(0));
+    let part = |from: usize| numbers(from..from + count, 2);
+    setting.cluster.produce("plain", part(0));
     let mut sealing = setting.sealing("plain", "sealed");
     let running = sealing.stderr(Stdio::piped()).spawn().unwrap();
     let reaches = |setting: &Setting, records: usize| {
         wait_until("the records are sealed", || {
-            setting.broker.ends("sealed").iter().sum::<i64>() as usize >= records
+            setting.cluster.ends("sealed").iter().sum::<i64>() as usize >= records
         });
     };
     reaches(&setting, count / 4);
-    setting.broker.kill();
-    setting.broker.restart();
-    setting.broker.produce("plain", part(count));
-    wait_until("all is committed", || {
-        let committed = setting.broker.committed("wattlock.sealed", "plain");
-        committed.iter().all(|offset| *offset == Some(count as i64))
-    });
-    let mut times = vec![0_u8; 2 * count];
-    for record in setting.broker.records("sealed") {
-        let number: usize = std::str::from_utf8(&record.key.unwrap()).unwrap().parse().unwrap();
-        times[number] += 1;
-    }
-    assert!(times.iter().all(|times| *times == 1));
-    setting.broker.kill();
+    setting.cluster.kill(0);
+    setting.cluster.restart(0);
+    setting.cluster.produce("plain", part(count));
+    setting.cluster.wait_for_no_lag("wattlock.sealed", "plain");
+    assert_eq!(setting.cluster.tally("sealed", "read_committed", 2 * count), (0, 0));
+    setting.cluster.kill(0);
     signal(&running, "-TERM");
     let ended = running.wait_with_output().unwrap();
-    wattlock_testing::assert_exit(&ended, 0);
+    assert_exit(&ended, 0);
+}
+
+#[test]
+fn kills_between_two_clusters_lose_nothing() {
+    let Some(mut setting) = Setting::new() else { return };
+    let Some(mut other) = Cluster::start() else { return };
+    let (records, kills) = (200_000, 10);
+    setting.cluster.create("plain", 2, &[]);
+    other.create("sealed", 2, &[]);
+    setting.cluster.create("opened", 2, &[]);
+    setting.cluster.produce("plain", numbers(0..records, 2));
+    let [plain, opened] = ["plain", "opened"].map(|topic| setting.cluster.address(topic));
+    let sealed = other.address("sealed");
+    let key = setting.place.path("key.txt");
+    let sealing = || {
+        let mut command = wattlock();
+        command.args(["kafka", "--from", &plain, "--to", &sealed, "-r", &setting.recipient]);
+        Running::start(&mut command)
+    };
+    let opening = || {
+        let mut command = wattlock();
+        command.args(["kafka", "--open", "--from", &sealed, "--to", &opened, "-i"]).arg(&key);
+        Running::start(&mut command)
+    };
+    let mut process = sealing();
+    for kill in 1..=kills {
+        wait_until("more are sealed", || {
+            other.ends("sealed").iter().sum::<i64>() as usize >= kill * records / (kills + 2)
+        });
+        if kill == kills / 2 {
+            // The brokers are killed, too.
+            for cluster in [&mut other, &mut setting.cluster] {
+                cluster.kill(0);
+                cluster.restart(0);
+            }
+        }
+        process.kill();
+        process = sealing();
+    }
+    setting.cluster.wait_for_no_lag("wattlock.sealed", "plain");
+    process.kill();
+    let (missing, _) = other.tally("sealed", "read_committed", records);
+    assert_eq!(missing, 0);
+    assert_no_nonce_comes_twice(&other);
+    // The way back.
+    let mut process = opening();
+    for kill in 1..=kills {
+        wait_until("more are opened", || {
+            setting.cluster.ends("opened").iter().sum::<i64>() as usize
+                >= kill * records / (kills + 2)
+        });
+        process.kill();
+        process = opening();
+    }
+    other.wait_for_no_lag("wattlock.opened", "sealed");
+    process.kill();
+    let (missing, _) = setting.cluster.tally("opened", "read_committed", records);
+    assert_eq!(missing, 0);
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod broker;
+mod cluster;
 mod kills;
 mod mirror;
 mod refusals;

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use wattlock_testing::{assert_exit, signal, stderr, wait_until};
 
-use crate::broker::Record;
+use crate::cluster::Record;
 use crate::setting::{Setting, field, record, to_the_end};
 
 /// Records of every form.
@@ -34,15 +34,15 @@ fn forms() -> Vec<Record> {
 #[test]
 fn records_of_every_form_come_back() {
     let Some(setting) = Setting::new() else { return };
-    let broker = &setting.broker;
+    let cluster = &setting.cluster;
     for topic in ["plain", "sealed", "opened"] {
-        broker.create(topic, 3, &[]);
+        cluster.create(topic, 3, &[]);
     }
-    broker.produce("plain", forms());
+    cluster.produce("plain", forms());
     let summary = to_the_end(&mut setting.sealing("plain", "sealed"));
     assert_eq!((field(&summary, "records"), field(&summary, "tombstones")), (27, 3), "{summary}");
     assert_eq!(field(&summary, "keys_made"), 1, "{summary}");
-    let (plain, sealed) = (broker.records("plain"), broker.records("sealed"));
+    let (plain, sealed) = (cluster.records("plain"), cluster.records("sealed"));
     assert_eq!(sealed.len(), 27);
     for (plain, sealed) in plain.iter().zip(&sealed) {
         assert_eq!(
@@ -54,7 +54,7 @@ fn records_of_every_form_come_back() {
     }
     let summary = to_the_end(&mut setting.opening("sealed", "opened"));
     assert_eq!(field(&summary, "records"), 27, "{summary}");
-    assert_eq!(broker.records("opened"), plain);
+    assert_eq!(cluster.records("opened"), plain);
     // All is done: another run finds nothing.
     let summary = to_the_end(&mut setting.sealing("plain", "sealed"));
     assert_eq!(field(&summary, "records"), 0, "{summary}");
@@ -63,17 +63,17 @@ fn records_of_every_form_come_back() {
 #[test]
 fn a_shared_key_and_fewer_partitions_do_too() {
     let Some(setting) = Setting::new() else { return };
-    let broker = &setting.broker;
+    let cluster = &setting.cluster;
     for (topic, partitions) in [("plain", 3), ("sealed", 2), ("opened", 1)] {
-        broker.create(topic, partitions, &[]);
+        cluster.create(topic, partitions, &[]);
     }
-    broker.produce("plain", forms());
+    cluster.produce("plain", forms());
     let key = setting.place.write("shared", &[7; 32]);
     let with_key = ["--key-file", key.to_str().unwrap(), "--tenant", "acme", "--keys", "keys"];
     to_the_end(setting.mirror("plain", "sealed").args(with_key));
     to_the_end(setting.mirror("sealed", "opened").arg("--open").args(with_key));
     let sorted = |topic| {
-        let mut records = broker.records(topic);
+        let mut records = cluster.records(topic);
         records.iter_mut().for_each(|record| record.partition = 0);
         records.sort();
         records
@@ -81,7 +81,7 @@ fn a_shared_key_and_fewer_partitions_do_too() {
     assert_eq!(sorted("opened"), sorted("plain"));
     // Each key is in one partition.
     let mut places: Vec<_> =
-        broker.records("sealed").into_iter().map(|r| (r.key, r.partition)).collect();
+        cluster.records("sealed").into_iter().map(|r| (r.key, r.partition)).collect();
     places.retain(|(key, _)| key.as_ref().is_some_and(|key| !key.is_empty()));
     places.sort();
     places.dedup();
@@ -93,17 +93,17 @@ fn a_shared_key_and_fewer_partitions_do_too() {
 #[test]
 fn keys_are_rotated() {
     let Some(setting) = Setting::new() else { return };
-    let broker = &setting.broker;
+    let cluster = &setting.cluster;
     for topic in ["plain", "sealed", "opened"] {
-        broker.create(topic, 1, &[]);
+        cluster.create(topic, 1, &[]);
     }
-    broker.produce("plain", (0..25).map(|n| record(&n.to_string(), "0123456789")));
+    cluster.produce("plain", (0..25).map(|n| record(&n.to_string(), "0123456789")));
     let summary = to_the_end(setting.sealing("plain", "sealed").args(["--key-records", "10"]));
     assert_eq!(field(&summary, "keys_made"), 3, "{summary}");
-    broker.produce("plain", (0..6).map(|n| record(&n.to_string(), "0123456789")));
+    cluster.produce("plain", (0..6).map(|n| record(&n.to_string(), "0123456789")));
     let summary = to_the_end(setting.sealing("plain", "sealed").args(["--key-bytes", "20"]));
     assert_eq!(field(&summary, "keys_made"), 3, "{summary}");
-    assert_eq!(broker.records("sealed.keys").len(), 6);
+    assert_eq!(cluster.records("sealed.keys").len(), 6);
     let summary = to_the_end(&mut setting.opening("sealed", "opened"));
     assert_eq!(field(&summary, "records"), 31, "{summary}");
 }
@@ -111,42 +111,42 @@ fn keys_are_rotated() {
 #[test]
 fn a_signal_ends_it_after_the_transaction() {
     let Some(setting) = Setting::new() else { return };
-    let broker = &setting.broker;
+    let cluster = &setting.cluster;
     for topic in ["plain", "sealed"] {
-        broker.create(topic, 2, &[]);
+        cluster.create(topic, 2, &[]);
     }
     for (name, total) in [("-TERM", 20_000), ("-INT", 40_000)] {
-        broker.produce(
+        cluster.produce(
             "plain",
             (0..20_000).map(|n| Record { partition: n % 2, ..record(&n.to_string(), "value") }),
         );
         let running = setting.sealing("plain", "sealed").stderr(Stdio::piped()).spawn().unwrap();
         wait_until("all is committed", || {
-            let committed = broker.committed("wattlock.sealed", "plain");
+            let committed = cluster.committed("wattlock.sealed", "plain");
             committed.into_iter().map(Option::unwrap_or_default).sum::<i64>() == total
         });
         signal(&running, name);
         let ended = running.wait_with_output().unwrap();
         assert_exit(&ended, 0);
         assert!(stderr(&ended).contains("sealed 20000 records"), "{}", stderr(&ended));
-        assert_eq!(broker.records("sealed").len() as i64, total);
+        assert_eq!(cluster.records("sealed").len() as i64, total);
     }
 }
 
 #[test]
 fn two_clusters_have_every_record_at_least_once() {
     let Some(setting) = Setting::new() else { return };
-    let Some(other) = crate::broker::Broker::start() else { return };
-    let broker = &setting.broker;
-    broker.create("plain", 2, &[]);
+    let Some(other) = crate::cluster::Cluster::start() else { return };
+    let cluster = &setting.cluster;
+    cluster.create("plain", 2, &[]);
     other.create("sealed", 2, &[]);
     other.create("opened", 2, &[]);
-    broker.produce(
+    cluster.produce(
         "plain",
         (0..5000).map(|n| Record { partition: n % 2, ..record(&n.to_string(), "v") }),
     );
     let mut sealing = wattlock_testing::wattlock();
-    sealing.args(["kafka", "--from", &broker.address("plain"), "--to", &other.address("sealed")]);
+    sealing.args(["kafka", "--from", &cluster.address("plain"), "--to", &other.address("sealed")]);
     let summary = to_the_end(sealing.args(["-r", &setting.recipient]));
     assert!(summary.contains("\"exactly_once\": false"), "{summary}");
     assert_eq!(field(&summary, "records"), 5000);
@@ -157,5 +157,5 @@ fn two_clusters_have_every_record_at_least_once() {
     let without_time = |records: Vec<Record>| -> Vec<Record> {
         records.into_iter().map(|record| Record { timestamp: 0, ..record }).collect()
     };
-    assert_eq!(without_time(other.records("opened")), without_time(broker.records("plain")));
+    assert_eq!(without_time(other.records("opened")), without_time(cluster.records("plain")));
 }

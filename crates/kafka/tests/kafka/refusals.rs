@@ -2,17 +2,17 @@
 
 use std::process::Command;
 
-use wattlock_testing::{assert_exit, stderr, stdout, wattlock};
+use wattlock_testing::{assert_exit, stderr, stdout, wait_until, wattlock};
 
-use crate::broker::Record;
+use crate::cluster::Record;
 use crate::setting::{Setting, assert_refused, record, to_the_end};
 
 impl Setting {
     /// Seals three records of the tenant acme into a new topic.
     fn sealed(&self, topic: &str) -> Vec<Record> {
-        self.broker.create(topic, 1, &[]);
+        self.cluster.create(topic, 1, &[]);
         to_the_end(self.sealing("plain", topic).args(["--tenant", "acme"]));
-        let records = self.broker.records(topic);
+        let records = self.cluster.records(topic);
         assert_eq!(records.len(), 3);
         records
     }
@@ -24,8 +24,8 @@ impl Setting {
         let mut opening = self.opening(topic, "opened");
         opening.args(["--until-end", "--group", &group]).args(more);
         assert_refused(&opening.output().unwrap(), place, why);
-        assert_eq!(self.broker.committed(&group, topic), [None]);
-        assert_eq!(self.broker.records("opened"), []);
+        assert_eq!(self.cluster.committed(&group, topic), [None]);
+        assert_eq!(self.cluster.records("opened"), []);
     }
 }
 
@@ -33,16 +33,16 @@ const ACME: [&str; 2] = ["--tenant", "acme"];
 
 fn setting() -> Option<Setting> {
     let setting = Setting::new()?;
-    setting.broker.create("plain", 1, &[]);
-    setting.broker.create("opened", 1, &[]);
-    setting.broker.produce("plain", ["a", "b", "c"].map(|key| record(key, "value")));
+    setting.cluster.create("plain", 1, &[]);
+    setting.cluster.create("opened", 1, &[]);
+    setting.cluster.produce("plain", ["a", "b", "c"].map(|key| record(key, "value")));
     Some(setting)
 }
 
 #[test]
 fn a_record_that_was_changed_or_moved_is_refused() {
     let Some(setting) = setting() else { return };
-    let broker = &setting.broker;
+    let cluster = &setting.cluster;
     let unauthentic = "the record is not authentic";
     let changes: [(&str, fn(&mut Record), &str); 6] = [
         ("bit", |record| record.value.as_mut().unwrap()[35] ^= 1, unauthentic),
@@ -55,30 +55,30 @@ fn a_record_that_was_changed_or_moved_is_refused() {
     for (topic, change, why) in changes {
         let mut first = setting.sealed(topic).remove(0);
         change(&mut first);
-        broker.produce(topic, [first]);
+        cluster.produce(topic, [first]);
         // The marks of transactions have offsets, too.
-        let place = format!("{topic}, partition 0, offset {}:", broker.ends(topic)[0] - 1);
+        let place = format!("{topic}, partition 0, offset {}:", cluster.ends(topic)[0] - 1);
         setting.refuses(topic, &ACME, &place, why);
     }
     let sealed = setting.sealed("sealed");
     setting.refuses("sealed", &[], "sealed, partition 0, offset 0", unauthentic);
     let other = ["--tenant", "other"];
     setting.refuses("sealed", &other, "sealed, partition 0, offset 0", unauthentic);
-    broker.create("moved", 1, &[]);
-    broker.produce("moved", sealed);
+    cluster.create("moved", 1, &[]);
+    cluster.produce("moved", sealed);
     let keys = [&ACME[..], &["--keys", "sealed.keys"]].concat();
     setting.refuses("moved", &keys, "moved, partition 0, offset 0", unauthentic);
     // As it is, it opens.
     to_the_end(setting.opening("sealed", "opened").args(ACME));
-    assert_eq!(broker.records("opened").len(), 3);
+    assert_eq!(cluster.records("opened").len(), 3);
 }
 
 #[test]
 fn a_key_that_is_missing_or_shredded_is_refused() {
     let Some(setting) = setting() else { return };
-    let broker = &setting.broker;
+    let cluster = &setting.cluster;
     setting.sealed("sealed");
-    broker.create("no.keys", 1, &[("cleanup.policy", "compact")]);
+    cluster.create("no.keys", 1, &[("cleanup.policy", "compact")]);
     let place = "sealed, partition 0, offset 0";
     let keys = [&ACME[..], &["--keys", "no.keys"]].concat();
     setting.refuses("sealed", &keys, place, "the topic no.keys has no key for the writer");
@@ -95,25 +95,25 @@ fn a_key_that_is_missing_or_shredded_is_refused() {
     let refused = open(&["--key-file", shared.to_str().unwrap()]);
     assert_refused(&refused, place, "open it with -i or -p");
     // Shredded.
-    let keys = broker.records("sealed.keys");
+    let keys = cluster.records("sealed.keys");
     assert_eq!(keys.len(), 1);
     assert_eq!(keys[0].headers, [("tenant".to_owned(), Some(b"acme".to_vec()))]);
     let tombstone = Record { value: None, headers: Vec::new(), timestamp: 0, ..keys[0].clone() };
-    broker.produce("sealed.keys", [tombstone]);
+    cluster.produce("sealed.keys", [tombstone]);
     setting.refuses("sealed", &ACME, place, "was removed from the topic sealed.keys");
     // The next start makes a new key.
-    broker.produce("plain", [record("d", "value")]);
+    cluster.produce("plain", [record("d", "value")]);
     to_the_end(setting.sealing("plain", "sealed").args(ACME));
-    assert_eq!(broker.records("sealed.keys").len(), 3);
+    assert_eq!(cluster.records("sealed.keys").len(), 3);
 }
 
 #[test]
 fn what_cannot_work_is_said_before_anything_is_sealed() {
     let Some(setting) = setting() else { return };
-    let broker = &setting.broker;
-    broker.create("sealed", 1, &[]);
-    broker.create("lossy.keys", 1, &[("cleanup.policy", "delete")]);
-    broker.create("lossy-too.keys", 1, &[("cleanup.policy", "compact,delete")]);
+    let cluster = &setting.cluster;
+    cluster.create("sealed", 1, &[]);
+    cluster.create("lossy.keys", 1, &[("cleanup.policy", "delete")]);
+    cluster.create("lossy-too.keys", 1, &[("cleanup.policy", "compact,delete")]);
     let fails = |command: &mut Command, code: i32, why: &str| {
         let output = command.arg("--until-end").output().unwrap();
         assert_exit(&output, code);
@@ -142,33 +142,31 @@ fn what_cannot_work_is_said_before_anything_is_sealed() {
     fails(&mut with("acks=1\n"), 2, "the setting acks cannot be changed");
     fails(&mut with("no.such.setting=hidden\n"), 2, "the setting no.such.setting is unknown");
     fails(&mut with("# TLS\n\nhidden\n"), 2, "line 3: expected NAME=VALUE");
-    assert_eq!(broker.records("sealed"), []);
+    assert_eq!(cluster.records("sealed"), []);
     to_the_end(&mut with("# Small batches.\nbatch.num.messages = 10\n"));
-    assert_eq!(broker.records("sealed").len(), 3);
+    assert_eq!(cluster.records("sealed").len(), 3);
 }
 
 #[test]
 fn a_second_process_of_the_same_name_ends_the_first() {
     let Some(setting) = setting() else { return };
-    setting.broker.create("sealed", 1, &[]);
+    setting.cluster.create("sealed", 1, &[]);
     let start = || {
         let mut sealing = setting.sealing("plain", "sealed");
         sealing.stderr(std::process::Stdio::piped()).spawn().unwrap()
     };
     let is_done = |count| {
-        wattlock_testing::wait_until("the records are sealed", || {
-            setting.broker.records("sealed").len() == count
-        });
+        wait_until("the records are sealed", || setting.cluster.records("sealed").len() == count);
     };
     let mut first = start();
-    wattlock_testing::wait_until("the records are sealed", || {
+    wait_until("the records are sealed", || {
         assert_eq!(
             first.try_wait().unwrap(),
             None,
             "{:?}",
             std::io::read_to_string(first.stderr.as_mut().unwrap())
         );
-        setting.broker.records("sealed").len() == 3
+        setting.cluster.records("sealed").len() == 3
     });
     let second = start();
     let fenced = first.wait_with_output().unwrap();
@@ -178,7 +176,7 @@ fn a_second_process_of_the_same_name_ends_the_first() {
         "{}",
         stderr(&fenced)
     );
-    setting.broker.produce("plain", [record("d", "value")]);
+    setting.cluster.produce("plain", [record("d", "value")]);
     is_done(4);
     wattlock_testing::signal(&second, "-TERM");
     assert_exit(&second.wait_with_output().unwrap(), 0);

@@ -1,27 +1,33 @@
-//! A broker, a key pair, and the program.
+//! A cluster, a key pair, and the program.
 
-use std::process::{Command, Output};
+use std::ops::Range;
+use std::process::{Child, Command, Output};
+use std::time::Duration;
 
-use wattlock_testing::{Place, assert_exit, stderr, stdout, wattlock};
+use wattlock_testing::{Place, assert_exit, exits_within, signal, stderr, stdout, wattlock};
 
-use crate::broker::{Broker, Record};
+use crate::cluster::{Cluster, Record};
 
 /// What each test begins with.
 pub struct Setting {
-    pub broker: Broker,
+    pub cluster: Cluster,
     pub place: Place,
     pub recipient: String,
 }
 
 impl Setting {
-    /// `None`, with the reason said, if there can be no broker.
+    /// `None`, with the reason said, if there can be no cluster.
     pub fn new() -> Option<Self> {
-        let broker = Broker::start()?;
+        Cluster::start().map(Self::with)
+    }
+
+    /// The same with another cluster.
+    pub fn with(cluster: Cluster) -> Self {
         let place = Place::new();
         let key = place.path("key.txt");
         assert_exit(&wattlock().args(["keygen", "-o"]).arg(&key).output().unwrap(), 0);
         let shown = wattlock().args(["keygen", "-y"]).arg(&key).output().unwrap();
-        Some(Self { broker, place, recipient: stdout(&shown).trim().to_owned() })
+        Self { cluster, place, recipient: stdout(&shown).trim().to_owned() }
     }
 
     /// `wattlock kafka` that seals.
@@ -41,8 +47,8 @@ impl Setting {
     /// `wattlock kafka` without keys.
     pub fn mirror(&self, from: &str, to: &str) -> Command {
         let mut command = wattlock();
-        command.args(["kafka", "--from", &self.broker.address(from)]);
-        command.args(["--to", &self.broker.address(to)]);
+        command.args(["kafka", "--from", &self.cluster.address(from)]);
+        command.args(["--to", &self.cluster.address(to)]);
         command
     }
 }
@@ -76,5 +82,61 @@ pub fn record(key: &str, value: &str) -> Record {
         key: Some(key.as_bytes().to_vec()),
         value: Some(value.as_bytes().to_vec()),
         ..Record::default()
+    }
+}
+
+/// Records whose keys and values are numbers.
+pub fn numbers(range: Range<usize>, partitions: i32) -> impl Iterator<Item = Record> {
+    range.map(move |n| {
+        let number = n.to_string();
+        Record { partition: n as i32 % partitions, ..record(&number, &number) }
+    })
+}
+
+/// The program, which runs until it is stopped. It does not outlive its test.
+pub struct Running {
+    process: Child,
+    said: Place,
+}
+
+impl Running {
+    #[track_caller]
+    pub fn start(command: &mut Command) -> Self {
+        let said = Place::new();
+        let file = std::fs::File::create(said.path("stderr")).unwrap();
+        Self { process: command.arg("--json").stderr(file).spawn().unwrap(), said }
+    }
+
+    /// What it has said so far.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(self.said.path("stderr")).unwrap()
+    }
+
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Stops it, and gives its summary.
+    #[track_caller]
+    pub fn stop(self) -> String {
+        signal(&self.process, "-TERM");
+        self.ends_with(0)
+    }
+
+    /// Waits until it ends, and gives what it said.
+    #[track_caller]
+    pub fn ends_with(mut self, code: i32) -> String {
+        let status = exits_within(&mut self.process, Duration::from_secs(120));
+        assert_eq!(status.and_then(|status| status.code()), Some(code), "{}", self.said());
+        self.said()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
