@@ -1,8 +1,9 @@
 //! Reads the records of the source topic, as a member of a consumer group.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use crate::error::Error;
 
 /// Reads the source topic.
 pub(super) struct Inlet {
-    consumer: BaseConsumer<Membership>,
+    consumer: Member,
     topic: String,
     /// Partitions of the topic.
     pub partitions: i32,
@@ -66,9 +67,10 @@ impl Inlet {
             .set("enable.partition.eof", "true")
             // With its default of a second, small records come at a sixth of the speed.
             .set("fetch.queue.backoff.ms", "2");
-        let consumer: BaseConsumer<Membership> = config
+        let consumer = config
             .create_with_context(Membership::default())
             .map_err(|error| failed("cannot read from Kafka", &error))?;
+        let consumer = Member(Some(consumer));
         let missing = || {
             let servers = from.servers();
             Error::Failed(format!("the topic {topic} does not exist at {servers}"))
@@ -256,6 +258,35 @@ const SEEKS: u32 = 200;
 
 /// How often the group is asked for the offsets of its other members.
 const BETWEEN_QUESTIONS: Duration = Duration::from_millis(500);
+
+/// A consumer that has a limited time to close: if it gets or loses partitions in that moment, librdkafka can wait for an
+/// answer from a thread that has ended. Its group has it under its name after a restart, closed or not.
+struct Member(Option<BaseConsumer<Membership>>);
+
+impl Deref for Member {
+    type Target = BaseConsumer<Membership>;
+
+    fn deref(&self) -> &Self::Target {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let consumer = self.0.take();
+        thread::spawn(move || {
+            drop(consumer);
+            // Nobody waits any more if it took too long.
+            let _ = sender.send(());
+        });
+        // What takes longer is left behind.
+        let _ = receiver.recv_timeout(CLOSING);
+    }
+}
+
+/// How long a consumer may take to close.
+const CLOSING: Duration = Duration::from_secs(10);
 
 /// What happens in the group.
 #[derive(Default)]
