@@ -75,7 +75,7 @@ impl Inlet {
             let servers = from.servers();
             Error::Failed(format!("the topic {topic} does not exist at {servers}"))
         };
-        let partitions = from.partitions(consumer.client(), topic)?.ok_or_else(missing)?;
+        let partitions = from.partitions(topic)?.ok_or_else(missing)?;
         let ends = match settings.until_end {
             false => None,
             true => {
@@ -304,7 +304,7 @@ impl Membership {
 
 impl ClientContext for Membership {
     fn error(&self, error: KafkaError, reason: &str) {
-        self.complaints.keep(&error, reason);
+        self.complaints.error(error, reason);
     }
 }
 

@@ -59,7 +59,7 @@ impl KeysTopic {
             self.cluster.config().create().map_err(|error| self.failed("use", &error))?;
         let options =
             AdminOptions::new().operation_timeout(Some(PATIENCE)).request_timeout(Some(PATIENCE));
-        if self.cluster.partitions(admin.inner(), &self.topic)?.is_none() {
+        if self.cluster.partitions(&self.topic)?.is_none() {
             let topic = NewTopic::new(&self.topic, 1, TopicReplication::Fixed(BROKERS_DEFAULT))
                 .set("cleanup.policy", "compact");
             let made = runtime.block_on(admin.create_topics([&topic], &options));
@@ -170,7 +170,7 @@ impl KeysTopic {
             .set("fetch.queue.backoff.ms", "2");
         let consumer: BaseConsumer =
             config.create().map_err(|error| self.failed("read", &error))?;
-        let count = self.cluster.partitions(consumer.client(), &self.topic)?.ok_or_else(|| {
+        let count = self.cluster.partitions(&self.topic)?.ok_or_else(|| {
             Error::Failed(format!("the topic of keys {} does not exist", self.topic))
         })?;
         let mut partitions = TopicPartitionList::new();
@@ -244,7 +244,7 @@ struct Confirmation {
 
 impl ClientContext for Confirmation {
     fn error(&self, error: KafkaError, reason: &str) {
-        self.complaints.keep(&error, reason);
+        self.complaints.error(error, reason);
     }
 }
 

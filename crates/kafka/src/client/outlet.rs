@@ -51,7 +51,7 @@ impl Outlet {
             let servers = to.servers();
             Error::Failed(format!("the topic {topic} does not exist at {servers}; create it"))
         };
-        let count = to.partitions(producer.client(), topic)?.ok_or_else(missing)?;
+        let count = to.partitions(topic)?.ok_or_else(missing)?;
         if *is_exact {
             init(&producer)?;
         }
@@ -216,7 +216,7 @@ impl Deliveries {
 
 impl ClientContext for Deliveries {
     fn error(&self, error: KafkaError, reason: &str) {
-        self.complaints.keep(&error, reason);
+        self.complaints.error(error, reason);
     }
 }
 

@@ -29,6 +29,10 @@ pub(super) fn failed(what: &str, error: &KafkaError) -> Error {
     if let KafkaError::ClientConfig(_, _, name, _) = error {
         return Error::Settings(format!("the setting {name} is unknown or has a wrong value"));
     }
+    // Files of certificates that cannot be read, and settings that do not go together.
+    if let KafkaError::ClientCreation(why) = error {
+        return Error::Settings(format!("the client settings cannot be used: {why}"));
+    }
     match error.rdkafka_error_code() {
         Some(code) => match lasting(code) {
             Some(why) => Error::Failed(format!("{what}: {why}")),

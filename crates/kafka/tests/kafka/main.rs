@@ -7,3 +7,4 @@ mod kills;
 mod mirror;
 mod refusals;
 mod setting;
+mod tls;
