@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -124,8 +124,8 @@ impl Inlet {
     }
 
     /// What the group knows of this member now. Offsets that are sent with it are refused after a rebalance.
-    pub fn membership(&self) -> Result<ConsumerGroupMetadata, Error> {
-        let metadata = self.consumer.group_metadata();
+    pub fn membership(&self) -> Result<Arc<ConsumerGroupMetadata>, Error> {
+        let metadata = self.consumer.group_metadata().map(Arc::new);
         metadata.ok_or_else(|| Error::Failed("the consumer has no group".to_owned()))
     }
 

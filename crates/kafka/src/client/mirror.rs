@@ -75,10 +75,22 @@ impl Mirror<'_> {
     /// # Errors
     /// All of [`Error`].
     pub fn run(&self, transform: &mut dyn Transform, done: &mut Done) -> Result<(), Error> {
-        while let Next::Reconnect(why) = Session::connect(self)?.serve(transform, done)? {
-            (self.note)(&format!("connecting anew: {why}"));
+        let mut was_connected = false;
+        loop {
+            let next = match Session::connect(self) {
+                Ok(mut session) => {
+                    was_connected = true;
+                    session.serve(transform, done)?
+                }
+                Err(Error::Unreachable(why)) if was_connected => Next::Reconnect(why),
+                Err(error) => return Err(error),
+            };
+            match next {
+                Next::End => return Ok(()),
+                Next::Reconnect(why) if self.is_stopped() => return Err(Error::Unreachable(why)),
+                Next::Reconnect(why) => (self.note)(&format!("connecting anew: {why}")),
+            }
         }
-        Ok(())
     }
 
     fn is_stopped(&self) -> bool {
@@ -176,7 +188,10 @@ impl<'a> Session<'a> {
                         }
                     }
                 }
-                Err(Trouble::Reconnect(why)) => return Ok(Next::Reconnect(why)),
+                Err(Trouble::Reconnect(why)) => {
+                    done.aborted += 1;
+                    return Ok(Next::Reconnect(why));
+                }
                 Err(Trouble::Fatal(error)) => {
                     // A transaction that stays open is ended by its time limit.
                     let _ = self.outlet.abort();

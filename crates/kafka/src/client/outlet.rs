@@ -1,6 +1,6 @@
 //! Writes records to the target topic: with the offsets in one transaction, or before them.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -105,7 +105,7 @@ impl Outlet {
         &self,
         inlet: &Inlet,
         offsets: &TopicPartitionList,
-        member: &ConsumerGroupMetadata,
+        member: &Arc<ConsumerGroupMetadata>,
         are_offsets_sent: &mut bool,
     ) -> Result<(), Trouble> {
         self.drain()?;
@@ -118,14 +118,35 @@ impl Outlet {
                 .map_err(|error| judge("cannot commit the offsets", &error));
         }
         if !*are_offsets_sent {
-            self.producer
-                .send_offsets_to_transaction(offsets, member, CALL)
-                .map_err(|error| self.judge("cannot commit the offsets", &error))?;
+            self.send_offsets(offsets, member)?;
             *are_offsets_sent = true;
         }
         self.producer
             .commit_transaction(CALL)
             .map_err(|error| self.judge("cannot commit the transaction", &error))
+    }
+
+    /// Sends the offsets from a thread of its own: when the broker that keeps the group's offsets goes away, librdkafka can
+    /// forget the time limit of this call (its issues 5456 and 5511). The client that hangs is left behind then.
+    fn send_offsets(
+        &self,
+        offsets: &TopicPartitionList,
+        member: &Arc<ConsumerGroupMetadata>,
+    ) -> Result<(), Trouble> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let (producer, offsets, member) =
+            (self.producer.clone(), offsets.clone(), Arc::clone(member));
+        thread::spawn(move || {
+            let sent = producer.send_offsets_to_transaction(&offsets, &member, CALL);
+            // Before the answer, so that the last one to have the client is the mirror.
+            drop(producer);
+            // Nobody waits any more if it hung.
+            let _ = sender.send(sent);
+        });
+        match receiver.recv_timeout(2 * CALL) {
+            Ok(sent) => sent.map_err(|error| self.judge("cannot commit the offsets", &error)),
+            Err(_) => Err(Trouble::Reconnect("the offsets are not confirmed".to_owned())),
+        }
     }
 
     /// Aborts the transaction; without one, waits until the records are written.

@@ -35,6 +35,14 @@ impl Cluster {
         Self::with(1, &More::default())
     }
 
+    /// Starts three, of which two have to have a record before it counts as written.
+    pub fn of_three() -> Option<Self> {
+        let lines = "default.replication.factor=3\nmin.insync.replicas=2\noffsets.topic.replication.factor=3\n\
+                     transaction.state.log.replication.factor=3\ntransaction.state.log.min.isr=2\n\
+                     broker.session.timeout.ms=4000\nbroker.heartbeat.interval.ms=500\n";
+        Self::with(3, &More { lines, ..More::default() })
+    }
+
     pub fn with(count: usize, more: &More<'_>) -> Option<Self> {
         Some(Self { brokers: Broker::of_a_cluster(count, more)? })
     }
@@ -176,6 +184,18 @@ impl Cluster {
         let found = wait_for(|| consumer.committed_offsets(list.clone(), Duration::from_secs(60)));
         let offset = |offset| if let Offset::Offset(offset) = offset { Some(offset) } else { None };
         found.elements().iter().map(|partition| offset(partition.offset())).collect()
+    }
+
+    /// Waits until every partition of every topic is on every broker.
+    pub fn wait_until_replicated(&self) {
+        let consumer: BaseConsumer = self.config().create().unwrap();
+        wait_until("all replicas are in sync", || {
+            let found = consumer.fetch_metadata(None, Duration::from_secs(60));
+            found.is_ok_and(|found| {
+                let mut partitions = found.topics().iter().flat_map(|t| t.partitions());
+                partitions.all(|partition| partition.isr().len() == self.brokers.len())
+            })
+        });
     }
 
     /// How many of the numbers below `count`, which are keys of records, are missing in a topic, and how many come more

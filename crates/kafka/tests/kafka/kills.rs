@@ -104,6 +104,43 @@ fn a_broker_that_is_killed_is_waited_for() {
 }
 
 #[test]
+fn each_of_three_brokers_is_killed_and_nothing_is_lost_or_doubled() {
+    let Some(cluster) = Cluster::of_three() else { return };
+    let mut setting = Setting::with(cluster);
+    for topic in ["plain", "sealed", "opened"] {
+        setting.cluster.create(topic, PARTITIONS, &[]);
+    }
+    let start = |name| Running::start(setting.sealing("plain", "sealed").args(["--id", name]));
+    let processes = ["one", "two"].map(start);
+    let (before, during) = (100_000, 20_000);
+    let mut produced = 0;
+    for broker in 0..3 {
+        let cluster = &mut setting.cluster;
+        cluster.produce("plain", numbers(produced..produced + before, PARTITIONS));
+        wait_until("some of them are sealed", || {
+            cluster.ends("sealed").iter().sum::<i64>() as usize >= produced + during
+        });
+        produced += before;
+        cluster.kill(broker);
+        // Two are enough to go on.
+        cluster.produce("plain", numbers(produced..produced + during, PARTITIONS));
+        produced += during;
+        cluster.wait_for_no_lag("wattlock.sealed", "plain");
+        cluster.restart(broker);
+        cluster.wait_until_replicated();
+    }
+    for process in processes {
+        println!("{}", process.stop());
+    }
+    let cluster = &setting.cluster;
+    cluster.tally("sealed", "read_uncommitted", produced);
+    assert_eq!(cluster.tally("sealed", "read_committed", produced), (0, 0));
+    to_the_end(&mut setting.opening("sealed", "opened"));
+    assert_eq!(cluster.tally("opened", "read_committed", produced), (0, 0));
+    assert_no_nonce_comes_twice(cluster);
+}
+
+#[test]
 fn kills_between_two_clusters_lose_nothing() {
     let Some(mut setting) = Setting::new() else { return };
     let Some(mut other) = Cluster::start() else { return };
