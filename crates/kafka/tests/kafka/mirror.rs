@@ -1,11 +1,12 @@
 //! What is sealed comes out again; keys are rotated; a signal ends the program.
 
+use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use wattlock_testing::{assert_exit, signal, stderr, wait_until};
 
 use crate::cluster::Record;
-use crate::setting::{Setting, field, record, to_the_end};
+use crate::setting::{Running, Setting, assert_refused, field, numbers, record, to_the_end};
 
 /// Records of every form.
 fn forms() -> Vec<Record> {
@@ -106,6 +107,61 @@ fn keys_are_rotated() {
     assert_eq!(cluster.records("sealed.keys").len(), 6);
     let summary = to_the_end(&mut setting.opening("sealed", "opened"));
     assert_eq!(field(&summary, "records"), 31, "{summary}");
+}
+
+#[test]
+fn keys_are_rotated_by_their_age() {
+    let Some(setting) = Setting::new() else { return };
+    let cluster = &setting.cluster;
+    for topic in ["plain", "sealed", "opened"] {
+        cluster.create(topic, 1, &[]);
+    }
+    let sealing = Running::start(setting.sealing("plain", "sealed").args(["--key-age", "1"]));
+    let mut produced = 0;
+    // Without new records there is no new key.
+    wait_until("there are three keys", || {
+        cluster.produce("plain", numbers(produced..produced + 1, 1));
+        produced += 1;
+        cluster.wait_for_no_lag("wattlock.sealed", "plain");
+        cluster.records("sealed.keys").len() >= 3
+    });
+    let summary = sealing.stop();
+    let keys: BTreeSet<_> = cluster.records("sealed.keys").into_iter().map(|r| r.key).collect();
+    assert_eq!(field(&summary, "keys_made"), keys.len() as u64, "{summary}");
+    println!("{produced} records under {} keys", keys.len());
+    let writer_of = |record: Record| {
+        let id = &record.value.unwrap()[5..21];
+        Some(id.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into_bytes())
+    };
+    let used: BTreeSet<_> = cluster.records("sealed").into_iter().map(writer_of).collect();
+    assert_eq!(used, keys);
+    to_the_end(&mut setting.opening("sealed", "opened"));
+    assert_eq!(cluster.tally("opened", "read_committed", produced), (0, 0));
+}
+
+#[test]
+fn a_passphrase_seals_and_opens() {
+    let Some(setting) = Setting::new() else { return };
+    let cluster = &setting.cluster;
+    for topic in ["plain", "sealed", "opened"] {
+        cluster.create(topic, 1, &[]);
+    }
+    cluster.produce("plain", numbers(0..100, 1));
+    let words = setting.place.write("words", b"four words for it\n");
+    let mut sealing = setting.mirror("plain", "sealed");
+    to_the_end(sealing.arg("--passphrase-file").arg(words).args(["--work-factor", "10"]));
+    let opening = |words: &str| {
+        let mut opening = setting.mirror("sealed", "opened");
+        opening.args(["--open", "--passphrase-env", "WORDS"]).env("WORDS", words);
+        opening
+    };
+    let refused = opening("other words").arg("--until-end").output().unwrap();
+    assert_refused(&refused, "sealed, partition 0, offset 0", "cannot be used: ");
+    let keyed = setting.opening("sealed", "opened").arg("--until-end").output().unwrap();
+    assert_refused(&keyed, "sealed, partition 0, offset 0", "cannot be used: ");
+    assert_eq!(cluster.records("opened"), []);
+    to_the_end(&mut opening("four words for it"));
+    assert_eq!(cluster.tally("opened", "read_committed", 100), (0, 0));
 }
 
 #[test]
