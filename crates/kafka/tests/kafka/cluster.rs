@@ -215,6 +215,24 @@ impl Cluster {
         (missing, double)
     }
 
+    /// Moves a group in TOPIC:PARTITION, with Kafka's own tool.
+    pub fn move_group(&self, group: &str, partition: &str, offset: i64) {
+        wait_for(|| {
+            let moved = self.brokers[0]
+                .java()
+                .arg("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand")
+                .args(["--bootstrap-server", &self.servers(), "--group", group])
+                .args(["--reset-offsets", "--to-offset", &offset.to_string()])
+                .args(["--topic", partition, "--execute"])
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&moved.stdout).into_owned()
+                + &String::from_utf8_lossy(&moved.stderr);
+            let offsets = self.committed(group, partition.split(':').next().unwrap());
+            if offsets.contains(&Some(offset)) { Ok(()) } else { Err(said) }
+        });
+    }
+
     /// Waits until a group has done all that is in a topic.
     pub fn wait_for_no_lag(&self, group: &str, topic: &str) {
         let ends = self.ends(topic);

@@ -5,7 +5,7 @@ use std::process::Command;
 use wattlock_testing::{assert_exit, stderr, stdout, wait_until, wattlock};
 
 use crate::cluster::Record;
-use crate::setting::{Setting, assert_refused, record, to_the_end};
+use crate::setting::{Running, Setting, assert_refused, field, numbers, record, to_the_end};
 
 impl Setting {
     /// Seals three records of the tenant acme into a new topic.
@@ -105,6 +105,62 @@ fn a_key_that_is_missing_or_shredded_is_refused() {
     cluster.produce("plain", [record("d", "value")]);
     to_the_end(setting.sealing("plain", "sealed").args(ACME));
     assert_eq!(cluster.records("sealed.keys").len(), 3);
+}
+
+#[test]
+fn a_shared_key_that_is_another_is_refused() {
+    let Some(setting) = setting() else { return };
+    let cluster = &setting.cluster;
+    cluster.create("sealed", 1, &[]);
+    let [right, wrong] = [7, 8].map(|n| setting.place.write(format!("shared-{n}"), &[n; 32]));
+    to_the_end(setting.mirror("plain", "sealed").arg("--key-file").arg(&right));
+    let open = |key: &std::path::Path| {
+        let mut opening = setting.mirror("sealed", "opened");
+        opening.args(["--open", "--until-end", "--key-file"]).arg(key).output().unwrap()
+    };
+    let place = "sealed, partition 0, offset 0";
+    assert_refused(&open(&wrong), place, "the record is not authentic");
+    setting.refuses("sealed", &[], place, "it was sealed with --key-file");
+    assert_exit(&open(&right), 0);
+    assert_eq!(cluster.records("opened"), cluster.records("plain"));
+}
+
+#[test]
+fn a_refused_record_ends_a_running_process_until_it_is_skipped() {
+    let Some(setting) = Setting::new() else { return };
+    let cluster = &setting.cluster;
+    for topic in ["plain", "sealed", "opened"] {
+        cluster.create(topic, 1, &[]);
+    }
+    cluster.produce("plain", numbers(0..1000, 1));
+    to_the_end(&mut setting.sealing("plain", "sealed"));
+    // The group forgets a process that has ended after this time, and is moved only then.
+    let config = setting.place.write("config", b"session.timeout.ms=6000\n");
+    let opening = || {
+        let mut opening = setting.opening("sealed", "opened");
+        opening.arg("--config").arg(&config);
+        opening
+    };
+    let process = Running::start(&mut opening());
+    let is_open = || cluster.records("opened").len() == 1000;
+    wait_until("the records are opened", is_open);
+    // A producer that does not know that the topic is sealed.
+    cluster
+        .produce("sealed", [record("1000", "a value that is not sealed, and long enough to be")]);
+    let end = cluster.ends("sealed")[0];
+    let place = format!("sealed, partition 0, offset {}:", end - 1);
+    let said = process.ends_with(3);
+    assert!(said.contains(&place) && said.contains("unknown version"), "{said}");
+    assert_eq!(field(&said, "records"), 1000, "{said}");
+    // What comes behind it waits.
+    cluster.produce("plain", numbers(1000..2000, 1));
+    to_the_end(&mut setting.sealing("plain", "sealed"));
+    let again = opening().arg("--until-end").output().unwrap();
+    assert_refused(&again, &place, "unknown version");
+    assert_eq!(cluster.records("opened").len(), 1000);
+    cluster.move_group("wattlock.opened", "sealed:0", end);
+    to_the_end(&mut opening());
+    assert_eq!(cluster.tally("opened", "read_committed", 2000), (0, 0));
 }
 
 #[test]
