@@ -90,6 +90,7 @@ impl Mirror<'_> {
                 Next::Reconnect(why) if self.is_stopped() => return Err(Error::Unreachable(why)),
                 Next::Reconnect(why) => (self.note)(&format!("connecting anew: {why}")),
             }
+            thread::sleep(BEFORE_CONNECTING);
         }
     }
 
@@ -97,6 +98,9 @@ impl Mirror<'_> {
         self.stop.load(Ordering::SeqCst)
     }
 }
+
+/// The time between a session and the next.
+const BEFORE_CONNECTING: Duration = Duration::from_millis(100);
 
 /// How a session ended.
 enum Next {

@@ -188,8 +188,12 @@ impl Outlet {
     /// Judges an error by what is behind it: that of a message, or what the client cannot recover from.
     fn judge(&self, what: &str, error: &KafkaError) -> Trouble {
         if let Some((code, text)) = self.producer.client().fatal_error() {
-            let why = lasting(code).filter(|_| code != RDKafkaErrorCode::Fatal).unwrap_or(text);
-            return Trouble::Fatal(Error::Failed(format!("{what}: {why}")));
+            return match lasting(code).filter(|_| code != RDKafkaErrorCode::Fatal) {
+                Some(why) => Trouble::Fatal(Error::Failed(format!("{what}: {why}"))),
+                // A coordinator that was killed may know less of the transaction than this client. A new client ends it,
+                // as after a restart.
+                None => Trouble::Reconnect(format!("{what}: {text}")),
+            };
         }
         if let Some(failure) = self.producer.context().failure()
             && let trouble @ Trouble::Fatal(_) = judge(what, &failure)
