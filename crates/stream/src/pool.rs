@@ -30,7 +30,7 @@ impl Pool {
     }
 
     /// An empty buffer that as many bytes can be added to.
-    pub fn take_empty(&self, capacity: usize) -> Zeroizing<Vec<u8>> {
+    pub(crate) fn take_empty(&self, capacity: usize) -> Zeroizing<Vec<u8>> {
         let mut buffer = self.find(capacity);
         buffer.clear();
         buffer

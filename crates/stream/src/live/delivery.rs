@@ -129,8 +129,7 @@ impl Delivery {
         // Who delivers now goes on.
         let Some(mut sink) = state.sink.take() else { return Ok(true) };
         let mut rested = false;
-        loop {
-            let Some(at_once) = sink.at_once() else { break };
+        while let Some(at_once) = sink.at_once() {
             if self.has_failed() {
                 return Err(Failed);
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use super::{Next, Outbox, Unit};
+use super::outbox::{Next, Outbox, Unit};
 use crate::gateway::socket::Socket;
 
 /// How a connection to the backend ended.
