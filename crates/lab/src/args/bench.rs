@@ -196,7 +196,7 @@ pub struct BenchStream {
     /// Verify all outputs within the measured time, not only a sample after it
     #[arg(long)]
     pub check_all: bool,
-    /// Measure gateways, with lines through sockets and folders, beside relays, stunnel and socat
+    /// Measure gateways, with lines through sockets and folders, beside relays, stunnel, socat and rsyslog
     #[arg(long, conflicts_with_all = ["users", "latency", "window", "check_all", "threads"])]
     pub gateway: bool,
     /// With --gateway: write folders of segments in DIR

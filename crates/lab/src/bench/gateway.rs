@@ -239,7 +239,9 @@ fn version(program: &str, args: &[&str]) -> Option<String> {
     let said = Command::new(program).args(args).output().ok()?;
     let said = [said.stdout, said.stderr].concat();
     let text = String::from_utf8_lossy(&said).into_owned();
-    let line = text.lines().find(|line| line.contains("ersion") || line.contains("stunnel"))?;
+    let says =
+        |line: &&str| ["ersion", "stunnel", "rsyslogd "].iter().any(|word| line.contains(word));
+    let line = text.lines().find(says)?;
     Some(line.trim_start_matches("[ ] ").trim().to_owned())
 }
 

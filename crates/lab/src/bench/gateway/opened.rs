@@ -13,7 +13,7 @@ use crate::bench::lab::Lab;
 use crate::bench::rows::{Watched, add, watched};
 use crate::wattlock;
 
-/// Files that lines of so many connections were sealed into, opened.
+/// Files that pieces of 1 KB from so many connections were sealed into one by one, opened.
 pub const OPENED: [(&str, usize); 2] =
     [("10 connections, opened", 10), ("5000 connections, opened", 5000)];
 /// Lines of 1 KB over eight connections into a folder of segments.
@@ -39,7 +39,7 @@ pub fn run(lab: &mut Lab<'_>, folder: &Path, rounds: usize, bytes: u64) -> anyho
     };
     for (case, connections) in OPENED {
         let load = lines(connections);
-        record(load, &key, &file)?;
+        record(load, &["--framing=raw", "--max-message=1K"], &key, &file)?;
         let opened = (0..rounds).map(|_| watched(lab, || open(&file)));
         let opened = opened.collect::<anyhow::Result<Vec<Watched>>>()?;
         fs::remove_file(&file)?;
@@ -50,7 +50,7 @@ pub fn run(lab: &mut Lab<'_>, folder: &Path, rounds: usize, bytes: u64) -> anyho
     let load = lines(8);
     let (mut recorded, mut replayed) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        recorded.push(watched(lab, || record(load, &key, &segments))?);
+        recorded.push(watched(lab, || record(load, &["--framing=ndjson"], &key, &segments))?);
         replayed.push(watched(lab, || open(&segments))?);
         fs::remove_dir_all(&segments)?;
     }
@@ -68,10 +68,10 @@ fn add_lines(lab: &mut Lab<'_>, case: &str, load: Load, costs: Vec<Watched>) {
 }
 
 /// Seals what a load sends into a file or folder.
-fn record(load: Load, key: &Path, output: &Path) -> anyhow::Result<Cost> {
+fn record(load: Load, framing: &[&str], key: &Path, output: &Path) -> anyhow::Result<Cost> {
     let mut programs = Programs::none();
     let mut command = Command::new(wattlock::program()?);
-    command.args(["stream", "--listen", "tcp:127.0.0.1:0", "--framing=ndjson", "--key-file"]);
+    command.args(["stream", "--listen", "tcp:127.0.0.1:0"]).args(framing).arg("--key-file");
     programs.add(command.arg(key).arg("-o").arg(output))?;
     let started = Instant::now();
     send(load, programs.entry, Clock::new())?.end()?;

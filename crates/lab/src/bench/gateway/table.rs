@@ -66,7 +66,7 @@ pub fn ratios(results: &Results) -> Vec<Ratio> {
     );
     let [few, many] = OPENED.map(|(case, _)| cpu(folder::TOOL, case));
     at_most(
-        "opened: CPU per line, 5000 / 10 connections".into(),
+        "opened: CPU per piece of 1 KB, 5000 / 10 connections".into(),
         few.zip(many).map(|(few, many)| many / few),
         1.1,
     );
