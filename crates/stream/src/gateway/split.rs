@@ -157,7 +157,10 @@ mod tests {
         assert_eq!(whole(Lines, b"one\n\ntwo", false).unwrap(), (5, 2));
         assert_eq!(whole(Lines, b"two", false).unwrap(), (0, 0));
         assert_eq!(whole(Lines, b"two", true).unwrap(), (3, 1));
+        assert_eq!(whole(Lines, b"", true).unwrap(), (0, 0));
+        assert_eq!(whole(Lines, b"one\ntwo", true).unwrap(), (4, 1));
         assert_eq!(whole(Lines, b"ten bytes.\n", false).unwrap(), (11, 1));
+        assert_eq!(whole(Lines, b"ten bytes.\nten bytes.\n", false).unwrap(), (22, 2));
         assert_eq!(whole(Length, b"\0\0\0\0\0\0\0\x02ab\0\0\0\x03ab", false).unwrap(), (10, 2));
         assert_eq!(whole(Length, b"\0\0\0", true).unwrap(), (0, 0));
     }
@@ -180,7 +183,22 @@ mod tests {
         refused(Framing::Length, b"\xff\xff\xff\xff");
         // What came before it is not lost.
         assert_eq!(whole(Framing::Length, b"\0\0\0\0\0\0\0\x0b", false).unwrap(), (4, 1));
+        let there = b"\0\0\0\0\0\0\0\x0beleven byte";
+        assert_eq!(whole(Framing::Length, there, false).unwrap(), (4, 1));
         assert_eq!(whole(Framing::Lines, b"one\neleven bytes\n", false).unwrap(), (4, 1));
+    }
+
+    #[test]
+    fn a_refusal_says_how_long_the_message_is_and_may_be() {
+        for (framing, bytes) in [
+            (Framing::Lines, &b"twelve bytes\n"[..]),
+            (Framing::Lines, b"twelve bytes"),
+            (Framing::Length, b"\0\0\0\x0c"),
+        ] {
+            let refused = whole(framing, bytes, false);
+            let right = matches!(refused, Err(Error::TooLong { len: 12, limit: 10 }));
+            assert!(right, "{refused:?}");
+        }
     }
 
     /// What is found where the longest message is as long as a batch of short ones.
@@ -230,6 +248,7 @@ mod tests {
         assert_eq!(long(Framing::Length, b"\0\0\0\x01a\0").needed, 5 + 4);
         assert_eq!(long(Framing::Lines, b"abc").needed, 4);
         assert_eq!(long(Framing::Raw, b"abc").needed, 4);
+        assert_eq!(split(Framing::Lines).whole(b"two", 0, true).unwrap().needed, 4);
         // As long as may be, and one more.
         assert_eq!(whole(Framing::Lines, b"ten bytes.", false).unwrap(), (0, 0));
         assert!(whole(Framing::Lines, b"ten bytes..", false).is_err());
@@ -252,6 +271,18 @@ mod tests {
         assert_eq!(finder.find(b"d", false).unwrap(), Next::More(2));
         assert_eq!(finder.find(b"d\ne\n", false).unwrap(), Next::Unit { len: 4, needs: 104 });
         assert_eq!(finder.messages, 2);
+        // Nor does it where bytes are no longer what they were.
+        assert_eq!(finder.find(b"abc", false).unwrap(), Next::More(4));
+        assert_eq!(finder.find(b"a\nc\n", false).unwrap(), unit);
+        assert_eq!(finder.messages, 1);
+    }
+
+    #[test]
+    fn a_finder_takes_the_last_line_once_the_input_has_ended() {
+        let mut finder = UnitFinder::new(split(Framing::Lines), 100);
+        assert_eq!(finder.find(b"two", false).unwrap(), Next::More(4));
+        assert_eq!(finder.find(b"two", true).unwrap(), Next::Unit { len: 3, needs: 103 });
+        assert_eq!((finder.scanned, finder.messages), (0, 1));
     }
 
     proptest! {
