@@ -153,10 +153,12 @@ mod tests {
     fn messages_end_where_their_framing_says() {
         use Framing::{Length, Lines, Raw};
         assert_eq!(whole(Raw, b"twelve bytes", false).unwrap(), (10, 1));
+        assert_eq!(whole(Raw, b"1", false).unwrap(), (1, 1));
         assert_eq!(whole(Raw, b"", true).unwrap(), (0, 0));
         assert_eq!(whole(Lines, b"one\n\ntwo", false).unwrap(), (5, 2));
         assert_eq!(whole(Lines, b"two", false).unwrap(), (0, 0));
         assert_eq!(whole(Lines, b"two", true).unwrap(), (3, 1));
+        assert_eq!(whole(Lines, b"2", true).unwrap(), (1, 1));
         assert_eq!(whole(Lines, b"", true).unwrap(), (0, 0));
         assert_eq!(whole(Lines, b"one\ntwo", true).unwrap(), (4, 1));
         assert_eq!(whole(Lines, b"ten bytes.\n", false).unwrap(), (11, 1));
@@ -178,7 +180,7 @@ mod tests {
             assert!(matches!(whole(framing, bytes, false), Err(Error::TooLong { .. })));
         };
         refused(Framing::Lines, b"eleven bytes and no end");
-        refused(Framing::Lines, b"eleven bytes\n");
+        refused(Framing::Lines, b"eleven byte\n");
         refused(Framing::Length, b"\0\0\0\x0b");
         refused(Framing::Length, b"\xff\xff\xff\xff");
         // What came before it is not lost.
@@ -280,6 +282,7 @@ mod tests {
     #[test]
     fn a_finder_takes_the_last_line_once_the_input_has_ended() {
         let mut finder = UnitFinder::new(split(Framing::Lines), 100);
+        assert_eq!(finder.find(b"\n", false).unwrap(), Next::Unit { len: 1, needs: 101 });
         assert_eq!(finder.find(b"two", false).unwrap(), Next::More(4));
         assert_eq!(finder.find(b"two", true).unwrap(), Next::Unit { len: 3, needs: 103 });
         assert_eq!((finder.scanned, finder.messages), (0, 1));
