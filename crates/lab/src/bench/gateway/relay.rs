@@ -1,6 +1,7 @@
 //! A relay that only copies: what a gateway costs without cryptography.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::Context;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,7 +24,13 @@ pub fn run(to: SocketAddr) -> Ended {
 }
 
 async fn copy(mut from: TcpStream, to: SocketAddr) {
-    let Ok(mut to) = TcpStream::connect(to).await else { return };
+    // After thousands of connections there may be no port for a moment.
+    let mut to = loop {
+        match TcpStream::connect(to).await {
+            Ok(to) => break to,
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    };
     if to.set_nodelay(true).is_err() {
         return;
     }
