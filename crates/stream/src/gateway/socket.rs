@@ -335,13 +335,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.try_read_buf(&mut buffer.limit(most)),
             Self::Unix(stream) => stream.try_read_buf(&mut buffer.limit(most)),
-            Self::Tls(socket) => {
-                let held = buffer.len();
-                buffer.resize(held + most, 0);
-                let read = socket.try_read(&mut buffer[held..]);
-                buffer.truncate(held + read.as_ref().map_or(0, |count| *count));
-                read
-            }
+            Self::Tls(socket) => socket.try_read_more(buffer, most),
         }
     }
 

@@ -72,6 +72,26 @@ impl TlsSocket {
         }
     }
 
+    /// Adds what is there to a buffer, up to `most` bytes, piece by piece: only what is read into is cleared before.
+    pub fn try_read_more(&self, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
+        let start = buffer.len();
+        while buffer.len() < start + most {
+            let held = buffer.len();
+            let piece = PIECE.min(start + most - held);
+            buffer.resize(held + piece, 0);
+            let read = self.try_read(&mut buffer[held..]);
+            buffer.truncate(held + read.as_ref().map_or(0, |count| *count));
+            match read {
+                Ok(count) if count == piece => {}
+                Ok(_) => break,
+                // It comes again.
+                Err(_) if held > start => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(buffer.len() - start)
+    }
+
     pub fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
         let mut session = self.lock();
         let mut count = 0;
@@ -181,3 +201,6 @@ impl Write for Ready<'_> {
         Ok(())
     }
 }
+
+/// What a record of TLS holds.
+const PIECE: usize = 16 << 10;

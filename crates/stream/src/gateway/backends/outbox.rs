@@ -169,7 +169,8 @@ impl Outbox {
     pub fn give_up(&self, why: &str) {
         let mut state = self.lock();
         let (units, bytes) = (std::mem::take(&mut state.count), std::mem::take(&mut state.bytes));
-        state.torn |= state.units.front().is_some_and(|unit| unit.written > 0);
+        let is_begun = state.units.front().is_some_and(|unit| unit.written > 0);
+        state.torn |= is_begun && state.socket.is_some();
         state.units.clear();
         state.given_up += 1;
         state.taken = 0;
