@@ -335,3 +335,103 @@ const TRUSTED: u64 = 32 << 20;
 
 /// How long a backend that had taken nothing before may take nothing again.
 const MOMENT: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+
+    use crossbeam_queue::ArrayQueue;
+    use tokio::net::UnixStream;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::gateway::{Address, BackendLimits, Destination};
+
+    fn outbox() -> Outbox {
+        let (queued, connections) = (64 << 20, 1);
+        let shared = Shared {
+            to: Destination { address: Address::Unix("/nowhere".into()), tls: None },
+            patience: BackendLimits { queued, stall: Duration::from_secs(60), connections },
+            counters: Arc::default(),
+            descriptors: Semaphore::new(1),
+            notify: Arc::new(|_| {}),
+            queued: AtomicU64::new(0),
+            spare: ArrayQueue::new(1),
+            refuses: AtomicBool::new(false),
+            room: crate::bell::Bell::default(),
+        };
+        Outbox::new(1, 1, Framing::Lines, &Arc::new(shared))
+    }
+
+    /// An outbox, one whose connection has a part of its only unit.
+    fn begun(outbox: &Outbox) -> (Arc<Socket>, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let socket = Arc::new(Socket::Unix(ours));
+        outbox.attach(&socket);
+        outbox.put(b"whole\n");
+        assert_eq!((outbox.bytes(), outbox.has_begun()), (0, false));
+        let unit = b"a line of many\n".repeat(1 << 20);
+        outbox.put(&unit);
+        assert!(outbox.has_begun() && outbox.bytes() < unit.len() as u64);
+        (socket, theirs)
+    }
+
+    fn in_runtime(test: impl FnOnce()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { test() });
+    }
+
+    #[test]
+    fn nothing_follows_the_part_of_a_unit_whose_rest_was_dropped() {
+        in_runtime(|| {
+            let outbox = outbox();
+            let (socket, theirs) = begun(&outbox);
+            outbox.give_up("test");
+            // Its reader makes room, and still gets nothing.
+            let mut read = vec![0; 64 << 20];
+            let _ = theirs.try_read(&mut read);
+            outbox.put(b"next\n");
+            assert!(matches!(outbox.next(), Next::Break));
+            assert_eq!(outbox.detach(), 1);
+            drop(socket);
+            assert!(matches!(outbox.next(), Next::Write(unit) if unit.bytes == b"next\n"));
+        });
+    }
+
+    #[test]
+    fn a_unit_goes_on_at_the_message_that_a_broken_connection_has_in_part() {
+        in_runtime(|| {
+            let outbox = outbox();
+            drop(begun(&outbox));
+            assert_eq!(outbox.detach(), 1);
+            let Next::Write(unit) = outbox.next() else { panic!("the unit is there") };
+            assert!(unit.written > 0 && unit.written.is_multiple_of(b"a line of many\n".len()));
+        });
+    }
+
+    #[test]
+    fn what_is_dropped_between_two_connections_does_not_stop_the_next() {
+        in_runtime(|| {
+            let outbox = outbox();
+            drop(begun(&outbox));
+            outbox.detach();
+            outbox.give_up("test");
+            outbox.put(b"next\n");
+            assert!(matches!(outbox.next(), Next::Write(unit) if unit.bytes == b"next\n"));
+        });
+    }
+
+    #[test]
+    fn a_connection_that_fails_while_a_unit_is_written_as_it_comes_is_lost() {
+        in_runtime(|| {
+            let outbox = outbox();
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            outbox.attach(&Arc::new(Socket::Unix(ours)));
+            drop(theirs);
+            outbox.put(b"next\n");
+            assert!(matches!(outbox.next(), Next::Failed(_)));
+            outbox.detach();
+            assert!(matches!(outbox.next(), Next::Write(unit) if unit.written == 0));
+        });
+    }
+}
