@@ -398,7 +398,9 @@ impl<T> Window<T> {
     /// Takes one [`Window::mute`] back, and rings if anything was put that was not taken.
     pub(crate) fn unmute(&self) {
         self.muted.fetch_sub(1, Ordering::SeqCst);
-        if !self.queue.is_empty() || lock(&self.taking).ahead.is_some() {
+        if self.is_closed() {
+            self.arrivals.ring_all();
+        } else if !self.queue.is_empty() || lock(&self.taking).ahead.is_some() {
             self.arrivals.ring();
         }
     }

@@ -8,10 +8,12 @@ use super::Error;
 
 /// How much may be held of messages that are not whole.
 ///
-/// Reading takes a buffer that all share, and what is left of it stays with the connection; so those who send slowly,
-/// or nothing, keep no buffer from others. Messages that are longer than [`SMALL`] share a budget. Who finds it used up waits to be the one that needs none: that
-/// one can always go on, so however many stop in the middle, no two wait for each other.
+/// What was read waits for the window in a few connections at once only, and what is left of it then stays with the
+/// connection; so those who send slowly, or nothing, keep nothing from others. Messages that are longer than [`SMALL`] share
+/// a budget. Who finds it used up waits to be the one that needs none: that one can always go on, so however many stop in
+/// the middle, no two wait for each other.
 pub(super) struct Budget {
+    reads: Arc<Semaphore>,
     partial: Arc<Semaphore>,
     exempt: Arc<Semaphore>,
     crowd: Semaphore,
@@ -23,6 +25,8 @@ pub(super) enum Lease {
     /// Nothing: it holds at most [`SMALL`].
     #[default]
     Small,
+    /// What was read just now.
+    Read(#[expect(dead_code, reason = "held, not looked at")] OwnedSemaphorePermit),
     /// A part of the budget, in [`SMALL`]s.
     Partial(OwnedSemaphorePermit),
     /// All that a message may need.
@@ -31,6 +35,9 @@ pub(super) enum Lease {
 
 /// Bytes that every connection may hold.
 pub(super) const SMALL: usize = 4 << 10;
+
+/// Connections that may hold what they have just read while they wait for the window.
+const READS: usize = 256;
 
 /// Bytes that are read at once where memory is short.
 pub(super) const READ: usize = 32 << 10;
@@ -46,6 +53,7 @@ impl Budget {
     pub fn new(bytes: u64) -> Self {
         let small = usize::try_from(bytes).unwrap_or(usize::MAX) / SMALL;
         Self {
+            reads: Arc::new(Semaphore::new(READS)),
             partial: Arc::new(Semaphore::new(small.clamp(1, 1 << 24))),
             exempt: Arc::new(Semaphore::new(1)),
             crowd: Semaphore::new(CROWD),
@@ -55,6 +63,14 @@ impl Budget {
     /// True if as many bytes could be held.
     pub fn has_room(&self, bytes: usize) -> bool {
         self.partial.available_permits() >= bytes.div_ceil(SMALL)
+    }
+
+    /// Leave to hold what is read now until it is in the window, or other leave was given.
+    pub async fn read(&self) -> Lease {
+        match Arc::clone(&self.reads).acquire_owned().await {
+            Ok(permit) => Lease::Read(permit),
+            Err(_) => unreachable!("it is never closed"),
+        }
     }
 
     /// Leave to hold `bytes`, some of which `lease` allows.
@@ -69,7 +85,8 @@ impl Budget {
         let had = match &lease {
             Lease::Exempt(_) => return Ok(lease),
             Lease::Partial(permit) => permit.num_permits(),
-            Lease::Small => 0,
+            // Reading is for others, too.
+            Lease::Small | Lease::Read(_) => 0,
         };
         if wanted <= had {
             return Ok(lease);
@@ -83,6 +100,9 @@ impl Budget {
                 }
                 _ => Lease::Partial(more),
             });
+        }
+        if matches!(lease, Lease::Read(_)) {
+            drop(lease);
         }
         let _waiting = self.crowd.try_acquire().map_err(|_| Error::Crowded)?;
         match Arc::clone(&self.exempt).acquire_owned().await {

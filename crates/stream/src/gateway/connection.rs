@@ -125,6 +125,10 @@ impl Connection<'_> {
                 return Err(self.unread());
             }
             if held <= LONG_READ {
+                if held <= SMALL {
+                    let leave = self.served.budget.read();
+                    self.lease = self.served.hold_back(&mut self.held_back, leave).await;
+                }
                 ended = self.read_at_once().await?;
                 continue;
             }

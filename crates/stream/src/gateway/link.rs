@@ -163,6 +163,9 @@ impl Link {
 
     /// Sends what is pending, or without waiting what the system takes now.
     fn send(&mut self, waits: bool) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
         let Some(peer) = &mut self.peer else { return Err(io::ErrorKind::NotConnected.into()) };
         peer.check()?;
         let pool = self.sealing.pool();
@@ -388,7 +391,11 @@ impl AtOnce for Link {
     fn rest_now(&mut self) -> io::Result<bool> {
         self.send_now();
         self.note_kept();
-        Ok(self.pending.is_empty() && self.broken.is_none() && !self.ends)
+        let rests = self.pending.is_empty() && self.broken.is_none() && !self.ends;
+        if rests {
+            self.retry.end(&mut self.failures, &self.name, self.connected.elapsed() >= STEADY);
+        }
+        Ok(rests)
     }
 }
 

@@ -10,7 +10,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::BufMut;
-use rustix::net::sockopt;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, sockopt};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::tls::{TlsClient, TlsServer};
@@ -251,6 +252,15 @@ impl Socket {
             Ok(count) => Ok(Some(count)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// The same for any thread, which may know less than the one that waits for the socket. Not for TLS.
+    pub fn ignore_now(&self) -> io::Result<Option<usize>> {
+        match rustix::net::recv(self, &mut [0; 4096], RecvFlags::DONTWAIT) {
+            Ok((count, _)) => Ok(Some(count)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -128,6 +128,7 @@ impl Delivery {
         let mut state = self.take_in(finished)?;
         // Who delivers now goes on.
         let Some(mut sink) = state.sink.take() else { return Ok(true) };
+        self.unrested.store(false, Ordering::SeqCst);
         let mut rested = false;
         while let Some(at_once) = sink.at_once() {
             if self.has_failed() {

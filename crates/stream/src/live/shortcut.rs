@@ -8,6 +8,7 @@ use std::sync::{Arc, TryLockError};
 use super::delivery::Finished;
 use super::{Live, Shared};
 use crate::error::Error;
+use crate::lock::lock;
 use crate::message::Message;
 use crate::window::Taken;
 
@@ -45,6 +46,9 @@ impl Drop for OnShortcut<'_> {
     fn drop(&mut self) {
         if catch_unwind(AssertUnwindSafe(|| self.0.work_here())).is_err() {
             self.0.fail(Error::Panicked);
+            if let Some(hands) = &self.0.hands {
+                *lock(hands) = Hands::default();
+            }
         }
         // What was put and not taken here is for the workers.
         self.0.window.unmute();
@@ -59,7 +63,8 @@ impl Shared {
             // Another thread is at it.
             Some(Err(TryLockError::WouldBlock)) | None => None,
         };
-        let Some(mut hands) = hands else { return };
+        // At the end the workers have to see that nothing more comes.
+        let Some(mut hands) = hands.filter(|_| !self.window.is_closed()) else { return };
         let Hands { batch, finished } = &mut *hands;
         while self.window.in_use().buffered <= MOST && self.window.take(BATCH, batch) > 0 {
             if self.delivery.has_failed() {

@@ -90,9 +90,7 @@ impl<T> Room<T> {
     /// The room for a message of `bytes`, out of this; `None` if this has less.
     pub(crate) fn part(&mut self, bytes: u64) -> Option<Self> {
         let charged = bytes.max(Window::<T>::LEAST);
-        // Nothing is charged for what was put: what is left is more than nothing.
-        let left = self.charged.checked_sub(charged).filter(|left| *left > 0)?;
-        self.charged = left;
+        self.charged = self.charged.checked_sub(charged)?;
         Some(Self::new(Arc::clone(&self.window), charged))
     }
 

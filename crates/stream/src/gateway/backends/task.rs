@@ -44,7 +44,12 @@ async fn run(outbox: &Outbox) {
         let socket = Arc::new(socket);
         outbox.attach(&socket);
         let ended = write(outbox, &socket, &mut unit).await;
-        let units = outbox.detach();
+        let (units, failure) = outbox.detach();
+        let ended = match (ended, failure) {
+            // That was seen by who wrote a unit as it came.
+            (Ok(Ended::Closed), Some(error)) => Err(error),
+            (ended, _) => ended,
+        };
         match ended {
             Ok(Ended::Complete) => return,
             Ok(Ended::Closed) => {}

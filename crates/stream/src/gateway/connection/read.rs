@@ -5,7 +5,7 @@ use std::io;
 use tokio::time::Instant;
 
 use super::{Connection, halted};
-use crate::gateway::budget::LONG_READ;
+use crate::gateway::budget::{LONG_READ, READ};
 use crate::gateway::{Error, Next};
 use crate::lock::lock;
 use crate::message::Message;
@@ -39,7 +39,9 @@ impl Connection<'_> {
             // The next will be like the last one: then what follows it is not moved twice.
             most = most.min((self.long + AHEAD).max(held + AHEAD));
         }
+        // No more than there is room for, so that little of it has to wait.
         let share = self.served.window.size() / SHARES;
+        most = most.min(held + READ.max(usize::try_from(share).unwrap_or(usize::MAX)));
         let reserved = self.room((most as u64).min(share)).await?;
         // Units are worked on once what was read is no longer locked, and what is left of the room was given back.
         let _way = self.served.shortcut();
@@ -80,7 +82,8 @@ impl Connection<'_> {
             let is_long = len >= LONG_READ / 4;
             self.long = if is_long { len } else { 0 };
             // The shorter of both is copied: a long unit, or what follows it.
-            let put = if front == Some(unit.start) && is_long && len >= rest.len() {
+            let is_alone = len >= rest.len() && scratch.capacity() <= 2 * unit.end;
+            let put = if front == Some(unit.start) && is_long && is_alone {
                 let mut next = self.served.pool.take_empty(start + most + SPARE);
                 next.resize(start, 0);
                 next.extend_from_slice(&scratch[rest.clone()]);
