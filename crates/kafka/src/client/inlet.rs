@@ -277,7 +277,7 @@ impl Drop for Member {
         let consumer = self.0.take();
         thread::spawn(move || {
             drop(consumer);
-            // Nobody waits any more if it took too long.
+            // The one who asked may have given up.
             let _ = sender.send(());
         });
         // What takes longer is left behind.

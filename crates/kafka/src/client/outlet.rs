@@ -140,7 +140,7 @@ impl Outlet {
             let sent = producer.send_offsets_to_transaction(&offsets, &member, CALL);
             // Before the answer, so that the last one to have the client is the mirror.
             drop(producer);
-            // Nobody waits any more if it hung.
+            // The one who asked may have given up.
             let _ = sender.send(sent);
         });
         match receiver.recv_timeout(2 * CALL) {
