@@ -11,8 +11,10 @@ use wattlock_testing::wait_for;
 
 /// A sender of one protocol.
 pub trait Sender {
-    /// Begins on a new connection.
-    fn greet(connection: &mut (impl Read + Write)) -> io::Result<()>;
+    /// Begins on a new connection, where there is something to say.
+    fn greet(_connection: &mut (impl Read + Write)) -> io::Result<()> {
+        Ok(())
+    }
 
     /// The bytes of a message.
     fn message(number: u64, text: &str) -> Vec<u8>;
@@ -52,10 +54,6 @@ impl Sender for Relp {
 pub struct Numbered;
 
 impl Sender for Numbered {
-    fn greet(_: &mut (impl Read + Write)) -> io::Result<()> {
-        Ok(())
-    }
-
     fn message(number: u64, text: &str) -> Vec<u8> {
         let text = format!("{text}\n");
         [&(text.len() as u32).to_be_bytes()[..], &number.to_be_bytes(), text.as_bytes()].concat()
@@ -72,10 +70,6 @@ impl Sender for Numbered {
 pub struct Fluent;
 
 impl Sender for Fluent {
-    fn greet(_: &mut (impl Read + Write)) -> io::Result<()> {
-        Ok(())
-    }
-
     /// `["tag", 1, {"m": TEXT}, {"chunk": NUMBER}]`
     fn message(number: u64, text: &str) -> Vec<u8> {
         let text = format!("{text}\n");
