@@ -52,6 +52,7 @@ mod delivery;
 mod desk;
 mod device;
 mod gpu_clocks;
+mod path;
 mod recorder;
 mod shortcut;
 mod speed_control;
@@ -401,6 +402,7 @@ impl Shared {
         let rung = self.desk.rung();
         let mut stats = self.recorder.stats();
         stats.in_use = self.window.in_use();
+        stats.unread = self.window.unread();
         stats.window = self.window.size();
         stats.accepted = self.window.accepted();
         stats.refusals = self.window.refusals();

@@ -12,6 +12,8 @@ pub struct Sense {
     pub buffered: u64,
     /// Bytes in the window that a device works on, or that it has not released yet.
     pub in_flight: u64,
+    /// Bytes that senders have written and that wait in front of the window to be read.
+    pub unread: u64,
     /// Bytes that the window holds.
     pub size: u64,
     /// The rung that is set.
@@ -27,7 +29,7 @@ pub enum Velocity {
     /// Algorithm 1 to the letter: Eq. 7 on what is buffered after the head moved; batches of all
     /// that is buffered; the clock is set by the thread that seals, before it seals.
     LecpaesLiteral,
-    /// Eq. 7 on all that is in the window, in flight or not.
+    /// Eq. 7 on all that is in the window, in flight or not, and what waits in front of it.
     Lecpaes,
     /// Always the same rung.
     Fixed(usize),
@@ -82,7 +84,7 @@ impl Velocity {
 
     /// The rung to set now.
     pub fn rung(&self, sense: &Sense, ladder: &Ladder) -> usize {
-        let backlog = sense.buffered + sense.in_flight;
+        let backlog = sense.buffered + sense.in_flight + sense.unread;
         match *self {
             Self::LecpaesLiteral => by_thresholds(sense.buffered, sense.size, ladder),
             Self::Lecpaes => by_thresholds(backlog, sense.size, ladder),
@@ -130,7 +132,7 @@ fn by_thresholds(used: u64, size: u64, ladder: &Ladder) -> usize {
 }
 
 /// The used share of a window from which on it may become full before a faster rung is in force.
-const FULL_ENOUGH: f64 = 0.6;
+pub(crate) const FULL_ENOUGH: f64 = 0.6;
 
 const BATCHES_PER_WINDOW: u64 = 16;
 
@@ -160,7 +162,7 @@ mod tests {
     const PACED: Velocity = Velocity::Paced { deadline: 0.05 };
 
     fn sense(buffered: u64, in_flight: u64, size: u64) -> Sense {
-        Sense { buffered, in_flight, size, rung: 0, asked: 0.0 }
+        Sense { buffered, in_flight, unread: 0, size, rung: 0, asked: 0.0 }
     }
 
     #[test]
@@ -186,6 +188,24 @@ mod tests {
             assert_eq!(Velocity::Lecpaes.rung(&sense(used, 0, 758), &k20m), rung, "{used}");
             assert_eq!(Velocity::LecpaesLiteral.rung(&sense(used, 0, 758), &k20m), rung, "{used}");
         }
+    }
+
+    #[test]
+    fn what_waits_to_be_read_counts_as_what_is_buffered_but_for_the_letter_of_the_paper() {
+        let k20m = k20m();
+        for (buffered, unread, literal, counted) in
+            [(0, 0, 0, 0), (0, 324, 0, 1), (300, 314, 0, 2), (324, 1 << 40, 1, 5)]
+        {
+            let sense = Sense { unread, ..sense(buffered, 0, 758) };
+            let rungs = [Velocity::LecpaesLiteral, Velocity::Lecpaes];
+            assert_eq!(rungs.map(|rule| rule.rung(&sense, &k20m)), [literal, counted], "{sense:?}");
+        }
+        // Nothing is in the window, and yet there is something to do.
+        let waits = Sense { unread: 1, ..sense(0, 0, 758) };
+        assert_eq!(Velocity::RaceToIdle.rung(&waits, &k20m), k20m.top());
+        assert_eq!(PACED.rung(&waits, &k20m), k20m.hull()[0]);
+        let many = Sense { unread: 455, ..waits };
+        assert_eq!(PACED.rung(&many, &k20m), k20m.hull()[k20m.hull().len() - 1]);
     }
 
     #[test]
@@ -300,7 +320,7 @@ mod tests {
                 let used = (share * size as f64) as u64;
                 let in_flight = (in_flight * used as f64) as u64;
                 let asked = used as f64 / deadline;
-                Sense { buffered: used - in_flight, in_flight, size, rung: 0, asked }
+                Sense { buffered: used - in_flight, in_flight, unread: 0, size, rung: 0, asked }
             };
             let mut least = (0, 0.0);
             for sense in used.iter().map(sense) {
@@ -316,7 +336,7 @@ mod tests {
                     prop_assert_eq!(rung, ladder.idle());
                 }
             }
-            let full = Sense { buffered: size, in_flight: 0, size, rung: 0, asked: f64::INFINITY };
+            let full = Sense { buffered: size, in_flight: 0, unread: 0, size, rung: 0, asked: f64::INFINITY };
             prop_assert_eq!(Velocity::Lecpaes.rung(&full, &ladder), ladder.top());
             prop_assert_eq!(rate(paced.rung(&full, &ladder)), ladder.highest_rate());
         }

@@ -40,8 +40,8 @@ pub struct Window<T> {
     accepted: AtomicU64,
     /// Messages that were refused for want of room.
     refused: AtomicU64,
-    /// Senders that are held back for another reason than the window.
-    held_back: AtomicUsize,
+    /// Bytes that senders have written and that were not read yet, as far as that is known.
+    unread: AtomicU64,
     started: Instant,
     arrival_times: ArrivalTimes,
     queue: SegQueue<Entry<T>>,
@@ -138,7 +138,7 @@ impl<T> Window<T> {
             head: AtomicU64::new(0),
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
-            held_back: AtomicUsize::new(0),
+            unread: AtomicU64::new(0),
             started: Instant::now(),
             arrival_times: ArrivalTimes::new(deadline),
             queue: SegQueue::new(),
@@ -194,23 +194,24 @@ impl<T> Window<T> {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Notes that a sender has to wait although the window may have room: more of its bytes are
-    /// there than are read.
-    pub(crate) fn hold_back(&self) {
-        if self.held_back.fetch_add(1, Ordering::SeqCst) == 0 {
+    /// Notes that `after` bytes of a sender, in place of `before`, are there and were not read.
+    pub(crate) fn note_unread(&self, before: u64, after: u64) {
+        // The difference, which wraps round where it is below zero.
+        let total = self.unread.fetch_add(after.wrapping_sub(before), Ordering::SeqCst);
+        if total == 0 && after > 0 {
             // Wakes the thread that chooses a rung.
             self.arrivals.ring();
         }
     }
 
-    /// Takes one [`Window::hold_back`] back.
-    pub(crate) fn let_go(&self) {
-        self.held_back.fetch_sub(1, Ordering::SeqCst);
+    /// Bytes that wait in front of the window to be read.
+    pub(crate) fn unread(&self) -> u64 {
+        self.unread.load(Ordering::SeqCst)
     }
 
-    /// True while any sender has to wait.
-    pub(crate) fn has_blocked_senders(&self) -> bool {
-        self.held_back.load(Ordering::SeqCst) > 0 || self.waiting.load(Ordering::SeqCst) > 0
+    /// True while messages wait for room.
+    pub(crate) fn is_short_of_room(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0
     }
 
     /// True once [`Window::close`] was called.

@@ -39,10 +39,16 @@ fn a_stream_sets_the_clocks_of_its_policy_and_puts_them_back() {
 
 #[test]
 fn a_stream_does_not_lower_the_clock_while_senders_are_held_back() {
+    for policy in ["lecpaes", "paced"] {
+        the_clock_is_not_lowered_while_senders_are_held_back(policy);
+    }
+}
+
+fn the_clock_is_not_lowered_while_senders_are_held_back(policy: &str) {
     let machine = Machine::new();
     let [key, socket, out] = ["key", "s", "out"].map(|name| machine.root().join(name));
     fs::write(&key, [7; 32]).unwrap();
-    let args = ["stream", "--policy", "lecpaes", "--set-clocks", "--framing", "length"];
+    let args = ["stream", "--policy", policy, "--set-clocks", "--framing", "length"];
     let mut command = machine.wattlock(&args);
     command.args(["--max-message", "1M", "--window", "4M", "--key-file"]).arg(&key);
     command.arg("--listen").arg(format!("unix:{}", socket.display())).arg("-o").arg(&out);
@@ -61,6 +67,9 @@ fn a_stream_does_not_lower_the_clock_while_senders_are_held_back() {
         })
         .collect();
     machine.until(Machine::is_as_it_was);
+    // What they have written and nobody has read counts.
+    let waiting = "wattlock_stream_waiting_bytes";
+    gateway.wait_until("their bytes wait", |_| gateway.value(waiting) > 1e6);
     for number in 2..=100 {
         quick.write_all(b"\0\0\0\x04ping").unwrap();
         gateway.wait_for(&format!("wattlock_stream_units_total {number}"));
@@ -68,6 +77,7 @@ fn a_stream_does_not_lower_the_clock_while_senders_are_held_back() {
     }
     drop(slow);
     machine.until(|machine| machine.clock(0) == "800000");
+    gateway.wait_for(&format!("{waiting} 0"));
     drop(quick);
     assert_exit(&gateway.stop(), 0);
     machine.until(Machine::is_as_it_was);

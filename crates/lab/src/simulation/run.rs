@@ -346,7 +346,7 @@ impl<'a> Course<'a> {
         let Self { buffered, in_flight, window: size, rung, .. } = *self;
         let left = self.came - buffered - in_flight;
         let asked = self.arrival_times.required_rate(self.now, self.came, left);
-        Sense { buffered, in_flight, size, rung, asked }
+        Sense { buffered, in_flight, unread: 0, size, rung, asked }
     }
 }
 

@@ -104,7 +104,8 @@ struct Device<'a> {
 impl<'a> Device<'a> {
     fn new(curve: &'a Curve, velocity: Velocity, window: u64, deadline: f64) -> Self {
         let rungs = curve.ladder.rungs().len();
-        let nothing = Sense { buffered: 0, in_flight: 0, size: window, rung: 0, asked: 0.0 };
+        let nothing =
+            Sense { buffered: 0, in_flight: 0, unread: 0, size: window, rung: 0, asked: 0.0 };
         let rung = velocity.rung(&nothing, &curve.ladder);
         Self {
             curve,
@@ -254,6 +255,7 @@ impl<'a> Device<'a> {
             asked: self.arrival_times.required_rate(ns(self.now), self.came, left),
             buffered: self.buffered_bytes,
             in_flight: self.in_flight_bytes,
+            unread: 0,
             size: self.window,
             rung: self.wanted,
         };

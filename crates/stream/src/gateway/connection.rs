@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::budget::{LONG_READ, Lease, SMALL};
 use super::intake::Intake;
-use super::served::{HeldBack, Phase, Served};
+use super::served::{Phase, Served, Unread};
 use super::socket::Socket;
 use super::welcome::welcome;
 use super::{Counters, Error, Inlet, Next, Notice, Safe, Welcome};
@@ -45,7 +45,7 @@ pub(super) async fn serve(
         phase: served.phase.subscribe(),
         since: Instant::now(),
         last: Instant::now(),
-        held_back: HeldBack::new(&served.window),
+        unread: Unread::new(&served.window),
         long: 0,
     };
     let read = connection.read().await;
@@ -87,7 +87,7 @@ struct Connection<'a> {
     since: Instant,
     /// When anything came last.
     last: Instant,
-    held_back: HeldBack<'a>,
+    unread: Unread<'a>,
     /// The length of the last unit of what was read last, if it was long.
     long: usize,
 }
@@ -113,7 +113,7 @@ impl Connection<'_> {
                 is_shut = self.socket.refuse_more();
             }
             self.shrink().await?;
-            self.held_back.check(|| self.socket.unread() > 0);
+            self.unread.check(|| self.socket.unread());
             if !self.readable().await? {
                 self.settle().await?;
                 let farewell = self.inlet.as_ref().map_or(&b""[..], |inlet| inlet.farewell());
@@ -126,8 +126,9 @@ impl Connection<'_> {
             }
             if held <= LONG_READ {
                 if held <= SMALL {
+                    let unread = || held as u64 + self.socket.unread();
                     let leave = self.served.budget.read();
-                    self.lease = self.served.hold_back(&mut self.held_back, leave).await;
+                    self.lease = self.unread.while_waiting(unread, leave).await;
                 }
                 ended = self.read_at_once().await?;
                 continue;
@@ -141,8 +142,8 @@ impl Connection<'_> {
                     self.last = Instant::now();
                     self.intake.came(count);
                     // As long as more is there than is read, senders wait for this.
-                    let is_behind = count == room && self.socket.unread() > 0;
-                    self.held_back.note(is_behind);
+                    let unread = if count == room { self.socket.unread() } else { 0 };
+                    self.unread.note(unread);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(Error::Read(error)),
@@ -255,7 +256,8 @@ impl Connection<'_> {
         let lease = std::mem::take(&mut self.lease);
         let (deadline, late) = self.deadline();
         let wanted = self.served.budget.hold(lease, bytes);
-        let held = self.served.hold_back(&mut self.held_back, wanted);
+        let unread = || self.intake.held().len() as u64 + self.socket.unread();
+        let held = self.unread.while_waiting(unread, wanted);
         let lease = tokio::select! {
             biased;
             lease = until(deadline, held) => Some(lease.ok_or(late)??),

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{FileType, fstat};
+use rustix::io::ioctl_fionread;
 
 use super::connection::{QUIET, STALLED};
 use super::intake::Intake;
-use super::served::HeldBack;
+use super::served::Unread;
 use super::{Counters, Error, Inlet, Next};
 use crate::frame::End;
 use crate::message::Message;
@@ -116,11 +117,11 @@ pub fn pump(
     let is_lost = stop.has_come_to(STOPPED) && is_transient(input);
     match &read {
         Err(Error::Window(_) | Error::Ended) if is_lost => {
-            let unread = left as u64 + rustix::io::ioctl_fionread(&*input).unwrap_or(0);
+            let unread = left as u64 + ioctl_fionread(&*input).unwrap_or(0);
             Counters::add(&counters.unread_bytes, unread);
         }
         Ok(_) if is_lost => {
-            let unread = rustix::io::ioctl_fionread(&*input).unwrap_or(0);
+            let unread = ioctl_fionread(&*input).unwrap_or(0);
             Counters::add(&counters.unread_bytes, unread);
             Counters::add(&counters.incomplete_bytes, left as u64);
         }
@@ -145,7 +146,7 @@ fn read(
     intake: &mut Intake,
 ) -> Result<End, Error> {
     intake.resize(PIECE);
-    let mut held_back = HeldBack::new(window);
+    let mut unread = Unread::new(window);
     let mut ended = false;
     loop {
         let needed = loop {
@@ -185,7 +186,7 @@ fn read(
             Ok(0) => ended = true,
             Ok(count) => {
                 intake.came(count);
-                held_back.note(count == room);
+                unread.note(if count == room { ioctl_fionread(&*input).unwrap_or(0) } else { 0 });
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Error::Read(error)),

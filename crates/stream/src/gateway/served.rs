@@ -71,57 +71,59 @@ impl Served {
             false => held + READ,
         }
     }
+}
 
-    /// Waits, and notes that the sender is held back if that takes any time.
-    pub async fn hold_back<T>(
-        &self,
-        held_back: &mut HeldBack<'_>,
+/// What a sender has written and was not read, as the window knows it.
+pub(super) struct Unread<'a> {
+    window: &'a Window<Message>,
+    bytes: u64,
+}
+
+impl<'a> Unread<'a> {
+    pub fn new(window: &'a Window<Message>) -> Self {
+        Self { window, bytes: 0 }
+    }
+
+    pub fn note(&mut self, bytes: u64) {
+        let bytes = bytes.min(MOST);
+        if bytes != self.bytes {
+            self.window.note_unread(self.bytes, bytes);
+            self.bytes = bytes;
+        }
+    }
+
+    /// Waits. If that takes any time, notes how many they are.
+    pub async fn while_waiting<T>(
+        &mut self,
+        bytes: impl Fn() -> u64,
         waited: impl Future<Output = T>,
     ) -> T {
         let mut waited = pin!(waited);
+        let mut is_noted = false;
         poll_fn(|context| {
             let polled = waited.as_mut().poll(context);
-            if polled.is_pending() {
-                held_back.note(true);
+            if polled.is_pending() && !is_noted {
+                self.note(bytes());
+                is_noted = true;
             }
             polled
         })
         .await
     }
-}
 
-/// Whether a sender is held back, as the window knows it.
-pub(super) struct HeldBack<'a> {
-    window: &'a Window<Message>,
-    is: bool,
-}
-
-impl<'a> HeldBack<'a> {
-    pub fn new(window: &'a Window<Message>) -> Self {
-        Self { window, is: false }
-    }
-
-    pub fn note(&mut self, is: bool) {
-        match (self.is, is) {
-            (false, true) => self.window.hold_back(),
-            (true, false) => self.window.let_go(),
-            _ => {}
-        }
-        self.is = is;
-    }
-}
-
-impl HeldBack<'_> {
-    /// Looks again whether a sender that was held back still is.
-    pub fn check(&mut self, is_held_back: impl FnOnce() -> bool) {
-        if self.is {
-            self.note(is_held_back());
+    /// Looks again how many they are, if there were any.
+    pub fn check(&mut self, bytes: impl FnOnce() -> u64) {
+        if self.bytes > 0 {
+            self.note(bytes());
         }
     }
 }
 
-impl Drop for HeldBack<'_> {
+impl Drop for Unread<'_> {
     fn drop(&mut self) {
-        self.note(false);
+        self.note(0);
     }
 }
+
+/// What counts as unread at most: of files above 2 GiB the system gives a wrong number.
+const MOST: u64 = 1 << 40;

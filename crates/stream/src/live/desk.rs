@@ -1,16 +1,17 @@
 //! Where workers get their batches, and where it is decided how many of them work.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use super::{Setter, Shared};
+use super::Shared;
+use super::path::{Look, Path};
 use crate::bell::Bell;
 use crate::ladder::Ladder;
 use crate::lock::lock;
 use crate::message::Message;
-use crate::policy::{Sense, Velocity};
-use crate::window::{Taken, Window};
+use crate::policy::{FULL_ENOUGH, Sense, Velocity};
+use crate::window::Taken;
 
 /// The rule, and who works by it.
 pub(super) struct Desk {
@@ -23,10 +24,8 @@ pub(super) struct Desk {
     for_device: bool,
     rung: AtomicUsize,
     started: Instant,
-    /// Until when no clock is lowered, in nanoseconds since the start.
-    holds_until: AtomicU64,
-    /// True if the rung that was chosen last may have been lower but for this.
-    holds: AtomicBool,
+    /// Of clocks: a number of workers has nothing to do with what was not read.
+    senders: Mutex<Senders>,
     crew: Mutex<Working>,
     /// Rings when more may work, and at the end.
     raised: Bell,
@@ -36,6 +35,15 @@ pub(super) struct Desk {
 struct Working {
     now: usize,
     most: usize,
+}
+
+/// What is known of those who send.
+struct Senders {
+    path: Path,
+    /// Since when some have had to wait, without a break.
+    wait_since: Option<Instant>,
+    /// Until when no clock is lowered.
+    hold_until: Option<Instant>,
 }
 
 /// What a worker is to do.
@@ -48,11 +56,14 @@ enum Turn {
     End,
 }
 
-/// How long a clock is not lowered after a sender had to wait.
+/// How long a clock is not lowered after a sender had to wait; one that waits for longer gets the highest.
 const HOLD: Duration = Duration::from_millis(250);
 
 /// A moment after that.
 const TICK: Duration = Duration::from_millis(1);
+
+/// The share of the deadline in which bytes that wait to be read are to be sealed, as of those in the window.
+const IN_TIME: f64 = 0.9;
 
 /// The share of the window that a batch is at most.
 const BATCHES: u64 = 16;
@@ -77,8 +88,7 @@ impl Desk {
             for_device,
             rung: AtomicUsize::new(0),
             started: Instant::now(),
-            holds_until: AtomicU64::new(0),
-            holds: AtomicBool::new(false),
+            senders: Mutex::new(Senders { path: Path::new(), wait_since: None, hold_until: None }),
             crew: Mutex::new(Working { now: 0, most }),
             raised: Bell::default(),
         }
@@ -93,46 +103,68 @@ impl Desk {
         self.rung.load(Ordering::Relaxed)
     }
 
-    /// Chooses a rung for what is in the window now.
-    pub fn decide(&self, window: &Window<Message>, setter: &Setter) -> usize {
+    /// Chooses a rung for what is in the window now and, where it is a clock, for what waits in front of it.
+    fn decide(&self, shared: &Shared) -> usize {
+        let window = &shared.window;
         let used = window.in_use();
-        let sense = Sense {
+        let mut sense = Sense {
             buffered: used.buffered,
             in_flight: used.in_flight,
+            unread: 0,
             size: window.size(),
             rung: self.rung(),
             asked: window.required_rate(),
         };
-        let mut rung = self.velocity.rung(&sense, &self.ladder);
-        if !self.by_workers {
-            rung = self.not_lowered(rung, window.has_blocked_senders());
-            setter.want(rung);
-        }
+        let rung = if self.by_workers {
+            self.velocity.rung(&sense, &self.ladder)
+        } else {
+            sense.unread = window.unread();
+            let rung = self.clock(shared, &mut sense);
+            shared.setter.want(rung);
+            rung
+        };
         self.rung.store(rung, Ordering::Relaxed);
         rung
     }
 
-    /// The rung to set in place of `rung`. A window that is empty says nothing while senders wait
-    /// in front of it: what reads them may be the bottleneck. So the clock is the highest then, and
-    /// is lowered only once no sender has waited for [`HOLD`].
-    fn not_lowered(&self, rung: usize, blocked: bool) -> usize {
-        let now = self.started.elapsed();
-        if blocked {
-            let until = u64::try_from((now + HOLD).as_nanos()).unwrap_or(u64::MAX);
-            self.holds_until.store(until, Ordering::Relaxed);
-            self.holds.store(true, Ordering::Relaxed);
-            return self.ladder.top();
+    /// The clock to set. A window that is empty says little while senders wait in front of it: what reads them may be the
+    /// bottleneck. So no clock is lowered then, until none has waited for [`HOLD`], and those who waited for so long get the
+    /// highest.
+    fn clock(&self, shared: &Shared, sense: &mut Sense) -> usize {
+        let mut senders = lock(&self.senders);
+        let now = Instant::now();
+        let in_window = (sense.buffered + sense.in_flight) as f64;
+        senders.path.look(&Look {
+            at: now.saturating_duration_since(self.started),
+            bytes: shared.recorder.bytes(),
+            rung: sense.rung,
+            rate: self.ladder.rungs()[sense.rung].rate,
+            // In front of a window that fills, senders wait for what is behind it.
+            is_saturated: sense.unread > 0 && in_window < FULL_ENOUGH * sense.size as f64,
+        });
+        if let Velocity::Paced { deadline } = self.velocity {
+            let path = &senders.path;
+            let unread = sense.unread as f64 / (IN_TIME * deadline);
+            sense.asked = path.rate_of(sense.asked).max(path.rate(unread));
         }
-        let holds = Duration::from_nanos(self.holds_until.load(Ordering::Relaxed)) > now;
-        self.holds.store(holds, Ordering::Relaxed);
-        if holds { rung.max(self.rung()) } else { rung }
+        let rung = self.velocity.rung(sense, &self.ladder);
+        if sense.unread == 0 && !shared.window.is_short_of_room() {
+            senders.wait_since = None;
+            if senders.hold_until.is_some_and(|until| now < until) {
+                return rung.max(sense.rung);
+            }
+            senders.hold_until = None;
+            return rung;
+        }
+        senders.hold_until = Some(now + HOLD);
+        let since = *senders.wait_since.get_or_insert(now);
+        if now >= since + HOLD { self.ladder.top() } else { rung.max(sense.rung) }
     }
 
     /// When a rung has to be chosen again even if nothing happens.
     pub fn recheck(&self) -> Option<Instant> {
-        let until = Duration::from_nanos(self.holds_until.load(Ordering::Relaxed));
-        let deadline = self.started + until;
-        self.holds.load(Ordering::Relaxed).then(|| deadline.max(Instant::now()) + TICK)
+        let until = lock(&self.senders).hold_until?;
+        Some(until.max(Instant::now()) + TICK)
     }
 
     /// Workers that may work at a rung.
@@ -199,7 +231,7 @@ impl Desk {
         };
         window.take(most, batch);
         let before = crew.most;
-        crew.most = self.allowed(self.decide(window, &shared.setter));
+        crew.most = self.allowed(self.decide(shared));
         let raised = crew.most > before;
         let turn = match (batch.is_empty(), window.is_exhausted()) {
             (false, _) => Turn::Work,

@@ -32,6 +32,8 @@ pub struct Stats {
     pub delays: Delays,
     /// How full the window is, in bytes.
     pub in_use: Use,
+    /// Bytes that senders have written and that wait to be read, as far as that is known.
+    pub unread: u64,
     /// What it holds at most, in bytes.
     pub window: u64,
     /// The index of the rung that was chosen last.
@@ -131,6 +133,11 @@ impl Recorder {
         lock(&self.delays).0.saturating_record(nanoseconds(delay));
     }
 
+    /// Payload that was handed on so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     pub fn worked(&self, time: Duration) {
         add(&self.working_ns, nanoseconds(time));
     }
@@ -163,6 +170,7 @@ impl Recorder {
             device_bytes: count(&self.device_bytes),
             delays: lock(&self.delays).clone(),
             in_use: Use::default(),
+            unread: 0,
             window: 0,
             rung: 0,
             rung_name: String::new(),

@@ -312,7 +312,7 @@ fn linear() -> Row {
 fn own_policy() -> Row {
     let ladder: Ladder = k20m();
     let rung = |used, rung, asked| {
-        let sense = Sense { buffered: used, in_flight: 0, size: 758, rung, asked };
+        let sense = Sense { buffered: used, in_flight: 0, unread: 0, size: 758, rung, asked };
         Velocity::Lecpaes.rung(&sense, &ladder)
     };
     let same = (0..=758).filter(|&used| rung(used, 0, 0.0) == rung(used, 5, 1e12)).count();

@@ -145,7 +145,8 @@ impl Clock {
     /// The rung for a window that holds so much.
     fn rung(&self, used: Use, size: u64, rung: usize) -> usize {
         let Use { buffered, in_flight } = used;
-        self.velocity.rung(&Sense { buffered, in_flight, size, rung, asked: 0.0 }, &self.ladder)
+        self.velocity
+            .rung(&Sense { buffered, in_flight, unread: 0, size, rung, asked: 0.0 }, &self.ladder)
     }
 }
 

@@ -25,7 +25,7 @@ pub fn sections(numbers: &[&Numbers<'_>], runs: &[Run]) -> Vec<Section> {
 
 /// The clock that the policy chooses at that share of a window, counted from 1.
 fn chosen(ladder: &Ladder, used: u64, size: u64) -> usize {
-    let sense = Sense { buffered: used, in_flight: 0, size, rung: 0, asked: 0.0 };
+    let sense = Sense { buffered: used, in_flight: 0, unread: 0, size, rung: 0, asked: 0.0 };
     Velocity::Lecpaes.rung(&sense, ladder) + 1
 }
 

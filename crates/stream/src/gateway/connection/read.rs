@@ -15,9 +15,10 @@ impl Connection<'_> {
     /// Room in the window for what is read next. Waiting here is what slows a peer down that others are waiting behind.
     pub async fn room(&mut self, bytes: u64) -> Result<Room<Message>, Error> {
         let reserved = self.served.window.reserve(bytes);
+        let unread = || self.intake.held().len() as u64 + self.socket.unread();
         let room = tokio::select! {
             biased;
-            room = self.served.hold_back(&mut self.held_back, reserved) => Some(room),
+            room = self.unread.while_waiting(unread, reserved) => Some(room),
             () = halted(&mut self.phase) => None,
         };
         match room {
@@ -65,7 +66,7 @@ impl Connection<'_> {
         };
         self.last = Instant::now();
         // As long as more is there than is read, senders wait for this.
-        let is_behind = held + count == most && self.socket.unread() > 0;
+        let unread = if held + count == most { self.socket.unread() } else { 0 };
         let mut rest = start..scratch.len();
         self.long = 0;
         let put = loop {
@@ -103,7 +104,7 @@ impl Connection<'_> {
         }
         self.intake.hold(&scratch[rest]);
         drop(scratch);
-        self.held_back.note(is_behind);
+        self.unread.note(unread);
         put.map(|()| false)
     }
 }
