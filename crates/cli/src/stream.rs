@@ -26,8 +26,8 @@ use wattlock_host::exit::{self, Ended, usage};
 use wattlock_host::invocation::is_stdout;
 use wattlock_stream::frame::{Framing, Ratchet};
 use wattlock_stream::gateway::{
-    Address, Counters, Error, Inlet, Opening, Protocol, Recording, Recordings, Rotation, Sealing,
-    Split,
+    Address, Counters, Error, Inlet, Opening, OpeningLimits, Protocol, Recording, Recordings,
+    Rotation, Sealing, Split,
 };
 use wattlock_stream::{Live, Message, Room};
 
@@ -138,9 +138,12 @@ pub fn run(args: &args::Stream) -> Ended {
     let mut forwarders = Vec::new();
     let (way, live) = if args.open {
         let unlock = key::unlock(args)?;
-        let limit = usize::try_from(longest(args))? + MARKS;
-        let header_limit = key::max_header(args);
-        let opening = Opening::new(unlock, limit, header_limit, findings.listener());
+        let limits = OpeningLimits {
+            frame: usize::try_from(longest(args))? + MARKS,
+            header: key::max_header(args),
+            keys: if args.listen.is_some() { KEYS_OF_PEERS } else { KEYS_OF_FILES },
+        };
+        let opening = Opening::new(unlock, limits, findings.listener());
         let exit = ends::exit(args, opening.counters(), &findings)?;
         let live = Live::start(settings, opening.sink(exit))?;
         opening.use_pool(live.pool());
@@ -196,6 +199,13 @@ pub fn run(args: &args::Stream) -> Ended {
 
 /// Bytes of the marks around a message, and then some.
 const MARKS: usize = 64;
+
+/// Connections in a peer's stream whose keys are kept ready for use: a gateway has a connection of its own for each,
+/// and memory is what limits how many.
+const KEYS_OF_PEERS: usize = 1 << 10;
+
+/// The same of a file.
+const KEYS_OF_FILES: usize = 1 << 14;
 
 /// Bytes of the longest message, if nothing else was asked for.
 const MAX_MESSAGE: u64 = 16 << 20;

@@ -58,7 +58,7 @@ pub use error::Error;
 pub use exit::{Merged, MessageOutput};
 pub use follow::{FollowError, Follower};
 pub use listener::Listener;
-pub use opening::{Opening, Unlock};
+pub use opening::{Opening, OpeningLimits, Unlock};
 pub use outlet::{Files, Outlet, Segments, Stdout};
 pub(crate) use peer::Peer;
 pub use protocol::Protocol;

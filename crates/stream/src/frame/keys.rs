@@ -1,5 +1,6 @@
 //! The key schedule: stream key → the stream's own, and a chain of keys for each connection.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, NONCE_LEN, Secret, hkdf};
@@ -38,14 +39,14 @@ pub(super) struct StreamKeys {
 impl StreamKeys {
     pub fn derive(stream_key: &Secret<32>, key_header: &[u8], salt: &[u8; SALT_LEN]) -> Self {
         let info: [&[u8]; 4] = [b"wattlock-stream/v1 stream", &[0], salt, key_header];
-        let (key, base, rest) = split(&hkdf::expand_sha512(stream_key, &info));
-        Self { key, base, commitment: rest }
+        let (key, base, rest) = secrets(&hkdf::expand_sha512(stream_key, &info));
+        Self { key: expanded(&key), base, commitment: rest }
     }
 }
 
 /// The key of a connection, and what the next follows from.
 pub(super) struct Chain {
-    pub key: Arc<AeadKey>,
+    key: Secret<32>,
     base: [u8; NONCE_LEN],
     next: Secret<32>,
     /// Frames and bytes under this key.
@@ -62,7 +63,7 @@ impl Chain {
     ) -> Self {
         let info: [&[u8]; 5] =
             [b"wattlock-stream/v1 connection", &[0], stream_salt, &connection.to_be_bytes(), salt];
-        let (key, base, next) = split(&hkdf::expand_sha512(stream_key, &info));
+        let (key, base, next) = secrets(&hkdf::expand_sha512(stream_key, &info));
         Self { key, base, next, used: Ratchet { frames: 0, bytes: 0 } }
     }
 
@@ -82,7 +83,7 @@ impl Chain {
     /// Goes on to the next key; this one and its origin are wiped.
     pub fn turn(&mut self) {
         let info: [&[u8]; 1] = [b"wattlock-stream/v1 ratchet"];
-        let (key, base, next) = split(&hkdf::expand_sha512(&self.next, &info));
+        let (key, base, next) = secrets(&hkdf::expand_sha512(&self.next, &info));
         self.key = key;
         self.base = base;
         self.next = next;
@@ -96,12 +97,55 @@ pub(super) fn nonce(mut base: [u8; NONCE_LEN], kind: Kind, number: u64) -> Nonce
     Nonce { base, number }
 }
 
+/// The keys of the connections that had frames lately, ready for use.
+///
+/// An expanded key takes up to 6 KiB, and tens of thousands of connections may be open. To expand one again takes
+/// less than a microsecond.
+pub(super) struct Expanded {
+    most: usize,
+    keys: HashMap<u64, Arc<AeadKey>>,
+    /// Their connections in the order in which they were expanded, and some that have ended.
+    order: VecDeque<u64>,
+}
+
+impl Expanded {
+    /// Holds `most` keys.
+    pub fn at_most(most: usize) -> Self {
+        Self { most, keys: HashMap::new(), order: VecDeque::new() }
+    }
+
+    /// The key of that connection.
+    pub fn key(&mut self, connection: u64, chain: &Chain) -> Arc<AeadKey> {
+        if let Some(key) = self.keys.get(&connection) {
+            return Arc::clone(key);
+        }
+        if self.order.len() >= self.most
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.keys.remove(&oldest);
+        }
+        let key = expanded(&chain.key);
+        self.keys.insert(connection, Arc::clone(&key));
+        self.order.push_back(connection);
+        key
+    }
+
+    /// Wipes the key of a connection that has ended or goes on to its next key, once no frame needs it.
+    pub fn forget(&mut self, connection: u64) {
+        self.keys.remove(&connection);
+    }
+}
+
+fn expanded(key: &Secret<32>) -> Arc<AeadKey> {
+    let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, key.expose());
+    Arc::new(key.expect("a key of 32 bytes"))
+}
+
 /// Key, base nonce, and 32 bytes more.
-fn split(okm: &Secret<{ 32 + NONCE_LEN + 32 }>) -> (Arc<AeadKey>, [u8; NONCE_LEN], Secret<32>) {
+fn secrets(okm: &Secret<{ 32 + NONCE_LEN + 32 }>) -> (Secret<32>, [u8; NONCE_LEN], Secret<32>) {
     let okm = okm.expose();
-    let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &okm[..32]).expect("a key of 32 bytes");
+    let secret = |from: usize| Secret::init_with(|bytes| bytes.copy_from_slice(&okm[from..][..32]));
     let mut base = [0; NONCE_LEN];
     base.copy_from_slice(&okm[32..32 + NONCE_LEN]);
-    let rest = Secret::init_with(|bytes| bytes.copy_from_slice(&okm[32 + NONCE_LEN..]));
-    (Arc::new(key), base, rest)
+    (secret(0), base, secret(32 + NONCE_LEN))
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use wattlock_engine::crypto::{Secret, TAG_LEN};
 use zeroize::Zeroizing;
 
-use super::keys::{self, Chain, StreamKeys};
+use super::keys::{self, Chain, Expanded, StreamKeys};
 use super::{
     COMMITMENT_LEN, END_LEN, Error, Frame, HEADER_LEN, Header, Kind, MAGIC, MAX_KEY_HEADER_LEN,
     OPEN_LEN, Ratchet, SALT_LEN,
@@ -20,6 +20,8 @@ pub struct Reader {
     limit: usize,
     /// Bytes of the longest key header.
     header_limit: usize,
+    /// Keys that are ready for use at most.
+    expanded: usize,
     state: State,
     /// Streams that ended.
     closed: u64,
@@ -42,6 +44,7 @@ pub(super) struct Within {
     salt: [u8; SALT_LEN],
     keys: StreamKeys,
     connections: HashMap<u64, Chain>,
+    expanded: Expanded,
     opened: u64,
     frames: u64,
 }
@@ -60,14 +63,22 @@ pub enum Unit {
 impl Reader {
     /// A reader of frames with at most `limit` bytes of body.
     pub fn new(limit: usize) -> Self {
-        let header_limit = MAX_KEY_HEADER_LEN;
-        Self { limit, header_limit, state: State::Before, closed: 0, salts: HashSet::new() }
+        let (header_limit, expanded) = (MAX_KEY_HEADER_LEN, EXPANDED);
+        let (state, salts) = (State::Before, HashSet::new());
+        Self { limit, header_limit, expanded, state, closed: 0, salts }
     }
 
     /// Refuses key headers above `limit` bytes, or above [`MAX_KEY_HEADER_LEN`].
     #[must_use]
     pub(crate) fn with_header_limit(mut self, limit: usize) -> Self {
         self.header_limit = limit.min(MAX_KEY_HEADER_LEN);
+        self
+    }
+
+    /// Keeps the expanded keys of at most so many connections: fewer take less memory, and frames of the others longer.
+    #[must_use]
+    pub(crate) fn with_expanded_keys(mut self, most: usize) -> Self {
+        self.expanded = most;
         self
     }
 
@@ -133,7 +144,9 @@ impl Reader {
         if keys.commitment != *commitment {
             return Err(Error::WrongKey);
         }
-        self.state = State::Within(Box::new(Within::with_keys(stream_key, *salt, keys)));
+        let expanded = Expanded::at_most(self.expanded);
+        let within = Within::with_keys(stream_key, *salt, keys, expanded);
+        self.state = State::Within(Box::new(within));
         Ok(())
     }
 
@@ -192,13 +205,18 @@ impl Within {
     /// A stream that has this salt.
     pub fn new(stream_key: &Secret<32>, key_header: &[u8], salt: [u8; SALT_LEN]) -> Self {
         let keys = StreamKeys::derive(stream_key, key_header, &salt);
-        Self::with_keys(stream_key, salt, keys)
+        Self::with_keys(stream_key, salt, keys, Expanded::at_most(EXPANDED))
     }
 
-    fn with_keys(stream_key: &Secret<32>, salt: [u8; SALT_LEN], keys: StreamKeys) -> Self {
+    fn with_keys(
+        stream_key: &Secret<32>,
+        salt: [u8; SALT_LEN],
+        keys: StreamKeys,
+        expanded: Expanded,
+    ) -> Self {
         let stream_key = Secret::init_with(|bytes| bytes.copy_from_slice(stream_key.expose()));
         let connections = HashMap::new();
-        Self { stream_key, salt, keys, connections, opened: 0, frames: 0 }
+        Self { stream_key, salt, keys, connections, expanded, opened: 0, frames: 0 }
     }
 
     /// The commitment to its key.
@@ -252,7 +270,7 @@ impl Within {
                 if used.frames > most.frames || used.bytes + len as u64 > most.bytes + SLACK {
                     return Err(Error::Malformed("a key was not replaced in time"));
                 }
-                (chain.key.clone(), chain.nonce(kind, number, len))
+                (self.expanded.key(connection, chain), chain.nonce(kind, number, len))
             }
         };
         let body = HEADER_LEN + if kind == Kind::Open { SALT_LEN } else { 0 };
@@ -265,8 +283,9 @@ impl Within {
         match (kind, self.connections.get_mut(connection)) {
             (Kind::Rekey, Some(chain)) => chain.turn(),
             (Kind::End, Some(_)) => drop(self.connections.remove(connection)),
-            _ => {}
+            _ => return,
         }
+        self.expanded.forget(*connection);
     }
 
     fn open(&mut self, connection: u64, bytes: &[u8]) -> Result<(), Error> {
@@ -283,6 +302,9 @@ impl Within {
         Ok(())
     }
 }
+
+/// Keys that are ready for use unless fewer are asked for: up to 96 MiB.
+const EXPANDED: usize = 16 << 10;
 
 /// What containers of files start with.
 const CONTAINERS: [&[u8]; 3] =

@@ -46,7 +46,7 @@ fn units(ratchet: Ratchet, one: &[&[u8]], other: &[&[u8]]) -> Vec<Vec<u8>> {
 
 /// What comes out of a stream, and how reading it ended.
 fn read(bytes: &[u8], key: &Secret<32>) -> (Vec<(Event, Vec<u8>)>, Result<(), Error>) {
-    let (mut reader, mut ledger) = (Reader::new(LIMIT), Ledger::default());
+    let (mut reader, mut ledger) = (Reader::new(LIMIT).with_expanded_keys(1), Ledger::default());
     let mut events = Vec::new();
     let mut rest = bytes;
     let ended = loop {
@@ -87,6 +87,45 @@ fn data(events: &[(Event, Vec<u8>)], number: u64) -> Vec<&[u8]> {
 
 const ONE: [&[u8]; 4] = [b"first\n", b"second\nthird\n", b"", b"the last"];
 const OTHER: [&[u8]; 2] = [b"\0\0\0\x01x", b"\0\0\0\0"];
+
+/// More connections than there are expanded keys, in turns and with keys that are replaced.
+#[test]
+fn connections_without_an_expanded_key_go_on_under_theirs() {
+    const CONNECTIONS: u64 = 1100;
+    const MESSAGES: u64 = 4;
+    let ratchet = Ratchet { frames: 3, ..Ratchet::default() };
+    let (mut writer, mut stream) = Writer::new(&key(1), b"for whom", ratchet).unwrap();
+    let mut add = |mut frame: Frame| {
+        frame.seal().unwrap();
+        stream.extend_from_slice(frame.bytes());
+    };
+    for _ in 0..CONNECTIONS {
+        add(writer.open(Framing::Lines, None).unwrap().1);
+    }
+    for message in 0..MESSAGES {
+        for connection in 1..=CONNECTIONS {
+            let text = format!("{message} of {connection}\n");
+            let (rekey, data) = writer.data(connection, buffer(text.as_bytes()));
+            rekey.into_iter().chain([data]).for_each(&mut add);
+        }
+    }
+    for connection in 1..=CONNECTIONS {
+        add(writer.end(connection, End::Complete).0);
+    }
+    add(writer.close());
+    let (events, ended) = read(&stream, &key(1));
+    ended.unwrap();
+    let is_data = |event: &Event| matches!(event, Event::Data { .. });
+    let data = events.into_iter().filter(|(event, _)| is_data(event));
+    let mut messages = data.map(|(_, bytes)| bytes);
+    for message in 0..MESSAGES {
+        for connection in 1..=CONNECTIONS {
+            let text = format!("{message} of {connection}\n");
+            assert_eq!(messages.next().as_deref(), Some(text.as_bytes()));
+        }
+    }
+    assert_eq!(messages.next(), None);
+}
 
 #[test]
 fn a_stream_opens_to_what_was_sealed() {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use wattlock_engine::crypto::{Secret, TAG_LEN, random};
 use zeroize::Zeroizing;
 
-use super::keys::{self, Chain, StreamKeys};
+use super::keys::{self, Chain, Expanded, StreamKeys};
 use super::{
     END_LEN, End, Error, Frame, Framing, HEADER_LEN, Header, Kind, LAST_CONNECTION, MAGIC,
     MAX_KEY_HEADER_LEN, Ratchet, SALT_LEN,
@@ -18,6 +18,7 @@ pub struct Writer {
     keys: StreamKeys,
     ratchet: Ratchet,
     connections: HashMap<u64, Connection>,
+    expanded: Expanded,
     opened: u64,
     frames: u64,
 }
@@ -65,7 +66,9 @@ impl Writer {
         };
         let stream_key = Secret::init_with(|bytes| bytes.copy_from_slice(stream_key.expose()));
         let connections = HashMap::new();
-        let writer = Self { stream_key, salt, keys, ratchet, connections, opened: 0, frames: 0 };
+        let expanded = Expanded::at_most(EXPANDED);
+        let writer =
+            Self { stream_key, salt, keys, ratchet, connections, expanded, opened: 0, frames: 0 };
         Ok((writer, header))
     }
 
@@ -118,9 +121,10 @@ impl Writer {
         let chain = &self.connections[&connection].chain;
         let rekey = (!chain.has_room(len, self.ratchet)).then(|| {
             let frame = self.frame(Kind::Rekey, connection, vec![0; HEADER_LEN].into(), HEADER_LEN);
-            if let Some(connection) = self.connections.get_mut(&connection) {
-                connection.chain.turn();
+            if let Some(turning) = self.connections.get_mut(&connection) {
+                turning.chain.turn();
             }
+            self.expanded.forget(connection);
             frame
         });
         (rekey, self.frame(Kind::Data, connection, buffer, HEADER_LEN))
@@ -135,6 +139,7 @@ impl Writer {
         bytes[HEADER_LEN] = end.code();
         let frame = self.frame(Kind::End, connection, bytes.into(), HEADER_LEN);
         let ended = self.connections.remove(&connection).expect("it was open");
+        self.expanded.forget(connection);
         (frame, ended.previous)
     }
 
@@ -164,10 +169,13 @@ impl Writer {
         let chain = &mut self.connections.get_mut(&connection).expect("it is open").chain;
         let nonce = chain.nonce(kind, self.frames, bytes.len() - body);
         self.frames += 1;
-        let key = chain.key.clone();
+        let key = self.expanded.key(connection, chain);
         finish(Frame { bytes, body, key, nonce, kind, connection })
     }
 }
+
+/// Keys that are ready for use: of the connections of a gateway, which may be many.
+const EXPANDED: usize = 1024;
 
 /// Makes room for the tag and writes the header.
 fn finish(mut frame: Frame) -> Frame {

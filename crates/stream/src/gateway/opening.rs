@@ -23,8 +23,7 @@ pub type Unlock = dyn Fn(&[u8]) -> Result<Secret<32>, frame::Error> + Send + Syn
 /// Makes inlets, each of which opens one input of sealed streams.
 pub struct Opening {
     unlock: Box<Unlock>,
-    limit: usize,
-    header_limit: usize,
+    limits: OpeningLimits,
     /// Sources of what is in the window, in its order; also held while something is put.
     queue: Arc<Mutex<VecDeque<Arc<Mutex<Source>>>>>,
     notify: Arc<dyn Fn(Notice) + Send + Sync>,
@@ -33,6 +32,17 @@ pub struct Opening {
     broke_off: Arc<AtomicBool>,
     sources: Mutex<u64>,
     pool: Mutex<Option<Arc<Pool>>>,
+}
+
+/// What an input may take.
+#[derive(Clone, Copy, Debug)]
+pub struct OpeningLimits {
+    /// Bytes of a frame.
+    pub frame: usize,
+    /// Bytes of a key header.
+    pub header: usize,
+    /// Connections whose keys are kept ready for use, up to 6 KiB each.
+    pub keys: usize,
 }
 
 /// One input, as those who read it and those who judge it know it.
@@ -56,18 +66,15 @@ struct Source {
 }
 
 impl Opening {
-    /// Opens frames of at most `limit` bytes with the keys that `unlock` finds in key headers of at
-    /// most `header_limit` bytes, and reports every input that ends.
+    /// Opens frames with the keys that `unlock` finds in key headers, and reports every input that ends.
     pub fn new(
         unlock: Box<Unlock>,
-        limit: usize,
-        header_limit: usize,
+        limits: OpeningLimits,
         notify: impl Fn(Notice) + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
             unlock,
-            limit,
-            header_limit,
+            limits,
             queue: Arc::default(),
             notify: Arc::new(notify),
             counters: Arc::default(),
@@ -115,7 +122,8 @@ impl Opening {
             broke_off: Arc::clone(&self.broke_off),
             notify: Arc::clone(&self.notify),
         };
-        let reader = Reader::new(self.limit).with_header_limit(self.header_limit);
+        let OpeningLimits { frame, header, keys } = self.limits;
+        let reader = Reader::new(frame).with_header_limit(header).with_expanded_keys(keys);
         let pool = lock(&self.pool).clone();
         let source = Arc::new(Mutex::new(source));
         Box::new(OpeningInlet { opening: Arc::clone(self), reader, source, pool })
