@@ -25,7 +25,9 @@ pub(super) async fn serve(
     host: Arc<dyn Welcome>,
     who: String,
 ) {
-    let (inlet, came) = match welcome(&served, &socket, who.clone(), &*host).await {
+    // On the heap are what is over soon and what is rare: there may be tens of thousands of connections.
+    let welcomed = Box::pin(welcome(&served, &socket, who.clone(), &*host)).await;
+    let (inlet, came) = match welcomed {
         Ok(admitted) => admitted,
         Err(error) => {
             let _ = socket.say_end();
@@ -234,7 +236,7 @@ impl Connection<'_> {
             }
             self.lease = Lease::Small;
         } else {
-            self.hold(self.intake.capacity()).await?;
+            Box::pin(self.hold(self.intake.capacity())).await?;
         }
         Ok(())
     }
@@ -245,7 +247,7 @@ impl Connection<'_> {
         if !self.intake.make_space() {
             // Four times as much at most: what a message says of its length is not yet true.
             let capacity = needed.clamp(2 * held, 4 * held);
-            self.hold(capacity).await?;
+            Box::pin(self.hold(capacity)).await?;
             self.intake.resize(capacity);
         }
         Ok(())
@@ -271,20 +273,15 @@ impl Connection<'_> {
     /// quiet, and nothing more is accepted.
     async fn readable(&mut self) -> Result<bool, Error> {
         loop {
-            let (deadline, late) = self.deadline();
-            let quiet = self.last + if self.intake.held().is_empty() { QUIET } else { STALLED };
             let phase = *self.phase.borrow_and_update();
-            let is_quiet = async {
-                match phase {
-                    Phase::Open => std::future::pending().await,
-                    Phase::Draining => sleep_until(quiet).await,
-                    Phase::Halted => {}
-                }
-            };
+            if phase == Phase::Halted {
+                return Ok(self.socket.unread() > 0);
+            }
             let owed = self.inlet.as_ref().and_then(|inlet| inlet.owed());
             check(owed.as_deref())?;
             // A sender that takes no answers is not read.
             let is_deaf = self.answers.len() > MOST_ANSWERS;
+            let (limit, late) = self.time_limit(phase, is_deaf);
             tokio::select! {
                 biased;
                 () = changed(owed.as_deref()) => {
@@ -297,16 +294,33 @@ impl Connection<'_> {
                     writable?;
                     self.answer()?;
                 }
-                ready = until(deadline, self.socket.readable()), if !is_deaf => {
-                    ready.ok_or(late)?.map_err(Error::Read)?;
+                ready = self.socket.readable(), if !is_deaf => {
+                    ready.map_err(Error::Read)?;
                     return Ok(true);
                 }
-                () = sleep_until(self.since + self.served.limits.message), if is_deaf => {
-                    return Err(Error::Idle(self.served.limits.message));
-                }
-                () = is_quiet => return Ok(self.socket.unread() > 0),
                 _ = self.phase.changed() => {}
+                () = passed(limit) => return match late {
+                    Some(late) => Err(late),
+                    None => Ok(self.socket.unread() > 0),
+                },
             }
+        }
+    }
+
+    /// Until when something has to come, and the error if it does not; with none the connection is quiet then.
+    fn time_limit(&self, phase: Phase, is_deaf: bool) -> (Option<Instant>, Option<Error>) {
+        let limit = if is_deaf {
+            let message = self.served.limits.message;
+            (Some(self.since + message), Some(Error::Idle(message)))
+        } else {
+            let (deadline, late) = self.deadline();
+            (deadline, Some(late))
+        };
+        let quiet = self.last + if self.intake.held().is_empty() { QUIET } else { STALLED };
+        match limit {
+            (Some(at), _) if at <= quiet => limit,
+            _ if phase == Phase::Draining => (Some(quiet), None),
+            _ => limit,
         }
     }
 
@@ -375,6 +389,14 @@ async fn until<T>(deadline: Option<Instant>, waited: impl Future<Output = T>) ->
     match deadline {
         Some(deadline) => timeout_at(deadline, waited).await.ok(),
         None => Some(waited.await),
+    }
+}
+
+/// Waits until then, or for ever.
+async fn passed(limit: Option<Instant>) {
+    match limit {
+        Some(limit) => sleep_until(limit).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -40,7 +40,8 @@ async fn run(outbox: &Outbox) {
         }
         is_first = false;
         let Ok(_descriptor) = outbox.shared.descriptors.acquire().await else { return };
-        let Some(socket) = connect(outbox, &mut unit).await else { return };
+        // On the heap, since what it needs is twice what a connection does afterwards.
+        let Some(socket) = Box::pin(connect(outbox, &mut unit)).await else { return };
         let socket = Arc::new(socket);
         outbox.attach(&socket);
         let ended = write(outbox, &socket, &mut unit).await;
