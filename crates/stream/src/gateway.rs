@@ -97,18 +97,9 @@ pub trait Inlet: Send {
     /// That it is not what it has to be, or the stream has ended.
     fn put(&mut self, unit: &[u8], room: Room<Message>) -> Result<(), Error>;
 
-    /// Bytes in front of a unit in a buffer that [`Inlet::put_buffer`] takes. `None` if it takes none.
-    fn front(&self) -> Option<usize> {
+    /// The same inlet for units that bring their buffer along; `None` if all are copied.
+    fn in_buffers(&mut self) -> Option<&mut dyn InBuffers> {
         None
-    }
-
-    /// As [`Inlet::put`], with a unit that is alone in its buffer but for [`Inlet::front`]. There is room for a tag behind it.
-    ///
-    /// # Errors
-    /// As [`Inlet::put`].
-    fn put_buffer(&mut self, buffer: Zeroizing<Vec<u8>>, room: Room<Message>) -> Result<(), Error> {
-        let front = self.front().unwrap_or(0);
-        self.put(&buffer[front..], room)
     }
 
     /// True if a header comes next, which a peer sends without a pause.
@@ -139,6 +130,18 @@ pub trait Inlet: Send {
     /// # Errors
     /// That it may not end here.
     fn end(&mut self, end: End, left: usize, room: Option<Room<Message>>) -> Result<(), Error>;
+}
+
+/// An inlet that takes a unit together with the buffer that it was read into.
+pub trait InBuffers {
+    /// Bytes in front of a unit in its buffer.
+    fn front(&self) -> usize;
+
+    /// As [`Inlet::put`], with a unit that is alone in its buffer but for [`InBuffers::front`]. There is room for a tag behind it.
+    ///
+    /// # Errors
+    /// As [`Inlet::put`].
+    fn put_buffer(&mut self, buffer: Zeroizing<Vec<u8>>, room: Room<Message>) -> Result<(), Error>;
 }
 
 /// What an inlet found.

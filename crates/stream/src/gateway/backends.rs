@@ -137,9 +137,10 @@ impl MessageOutput for PerConnection {
         Ok(())
     }
 
-    fn has_room(&self, bytes: u64) -> bool {
+    fn room(&self) -> Option<u64> {
         // Then no outbox is full either.
-        self.shared.queued.load(Ordering::SeqCst) + bytes <= self.shared.patience.queued / SHARES
+        let most = self.shared.patience.queued / SHARES;
+        Some(most.saturating_sub(self.shared.queued.load(Ordering::SeqCst)))
     }
 
     fn broke_off(&mut self) -> io::Result<()> {

@@ -49,10 +49,10 @@ pub trait MessageOutput: Send {
         Ok(())
     }
 
-    /// True if a message of so many bytes can be handed on without waiting. Then the same holds for the beginning and
-    /// the end of connections, and for [`MessageOutput::flush`].
-    fn has_room(&self, _bytes: u64) -> bool {
-        false
+    /// Bytes that can be handed on now without waiting, with the beginning and the end of connections, and
+    /// [`MessageOutput::flush`]; always `None` if any of these may wait.
+    fn room(&self) -> Option<u64> {
+        None
     }
 
     /// Nothing else is ready.

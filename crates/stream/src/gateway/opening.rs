@@ -9,7 +9,7 @@ use std::time::Instant;
 use wattlock_engine::crypto::Secret;
 use zeroize::Zeroizing;
 
-use super::{Counters, Error, Inlet, MessageOutput, Next, Notice};
+use super::{Counters, Error, InBuffers, Inlet, MessageOutput, Next, Notice};
 use crate::frame::{self, End, Event, Ledger, Reader, Unit};
 use crate::live::{AtOnce, Done, Sink};
 use crate::lock::lock;
@@ -199,23 +199,8 @@ impl Inlet for OpeningInlet {
         self.put_buffer(bytes, room)
     }
 
-    fn front(&self) -> Option<usize> {
-        Some(0)
-    }
-
-    fn put_buffer(&mut self, bytes: Zeroizing<Vec<u8>>, room: Room<Message>) -> Result<(), Error> {
-        let len = bytes.len() as u64;
-        let frame = match self.reader.take(bytes) {
-            Ok(Unit::Frame(frame)) => frame,
-            Ok(Unit::Header { .. }) => return Ok(()),
-            Err(error) => return Err(self.failed(error)),
-        };
-        Counters::add(&self.opening.counters.bytes_in, len);
-        lock(&self.source).in_window += 1;
-        let mut queue = lock(&self.opening.queue);
-        queue.push_back(Arc::clone(&self.source));
-        room.put(frame.to_open());
-        Ok(())
+    fn in_buffers(&mut self) -> Option<&mut dyn InBuffers> {
+        Some(self)
     }
 
     fn expects_header(&self) -> bool {
@@ -236,6 +221,27 @@ impl Inlet for OpeningInlet {
         }
         source.ended = true;
         source.report();
+        Ok(())
+    }
+}
+
+impl InBuffers for OpeningInlet {
+    fn front(&self) -> usize {
+        0
+    }
+
+    fn put_buffer(&mut self, bytes: Zeroizing<Vec<u8>>, room: Room<Message>) -> Result<(), Error> {
+        let len = bytes.len() as u64;
+        let frame = match self.reader.take(bytes) {
+            Ok(Unit::Frame(frame)) => frame,
+            Ok(Unit::Header { .. }) => return Ok(()),
+            Err(error) => return Err(self.failed(error)),
+        };
+        Counters::add(&self.opening.counters.bytes_in, len);
+        lock(&self.source).in_window += 1;
+        let mut queue = lock(&self.opening.queue);
+        queue.push_back(Arc::clone(&self.source));
+        room.put(frame.to_open());
         Ok(())
     }
 }
@@ -270,13 +276,13 @@ impl Sink for Opened {
     }
 
     fn at_once(&mut self) -> Option<&mut dyn AtOnce> {
-        self.exit.has_room(0).then_some(self)
+        self.exit.room().is_some().then_some(self)
     }
 }
 
 impl AtOnce for Opened {
     fn has_room(&mut self, bytes: u64) -> bool {
-        self.exit.has_room(bytes)
+        self.exit.room().is_some_and(|room| bytes <= room)
     }
 
     fn deliver_now(&mut self, done: &mut Done) -> io::Result<()> {

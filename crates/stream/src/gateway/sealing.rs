@@ -9,7 +9,7 @@ use wattlock_engine::crypto::{Secret, TAG_LEN};
 use zeroize::Zeroizing;
 
 use super::split::{Split, UnitFinder};
-use super::{Counters, Error, Inlet, Next};
+use super::{Counters, Error, InBuffers, Inlet, Next};
 use crate::frame::{End, Frame, Previous, Ratchet, Writer};
 use crate::lock::lock;
 use crate::message::Message;
@@ -383,30 +383,8 @@ impl Inlet for SealingInlet {
         self.put_buffer(buffer, room)
     }
 
-    fn front(&self) -> Option<usize> {
-        Some(Writer::ROOM)
-    }
-
-    fn put_buffer(&mut self, buffer: Zeroizing<Vec<u8>>, room: Room<Message>) -> Result<(), Error> {
-        let sealing = &self.sealing;
-        let len = (buffer.len() - Writer::ROOM) as u64;
-        let mut state = lock(&sealing.state);
-        if state.ended {
-            return Err(Error::Ended);
-        }
-        state.turn_if_due()?;
-        let number = state.enter(self.number, sealing.split)?;
-        let (rekey, data) = state.stream()?.writer.data(number, buffer);
-        if let Some(rekey) = rekey {
-            let bytes = state.seal(rekey)?;
-            state.before.push(Piece::Rekey { bytes });
-        }
-        let what = MessageKind::Data { inlet: self.number };
-        sealing.put(&mut state, data, what, NextStep::More, room);
-        drop(state);
-        Counters::add(&sealing.counters.messages, self.units.messages);
-        Counters::add(&sealing.counters.bytes_in, len);
-        Ok(())
+    fn in_buffers(&mut self) -> Option<&mut dyn InBuffers> {
+        Some(self)
     }
 
     fn end_needs(&self) -> u64 {
@@ -431,6 +409,34 @@ impl Inlet for SealingInlet {
                 room,
             );
         }
+        Ok(())
+    }
+}
+
+impl InBuffers for SealingInlet {
+    fn front(&self) -> usize {
+        Writer::ROOM
+    }
+
+    fn put_buffer(&mut self, buffer: Zeroizing<Vec<u8>>, room: Room<Message>) -> Result<(), Error> {
+        let sealing = &self.sealing;
+        let len = (buffer.len() - Writer::ROOM) as u64;
+        let mut state = lock(&sealing.state);
+        if state.ended {
+            return Err(Error::Ended);
+        }
+        state.turn_if_due()?;
+        let number = state.enter(self.number, sealing.split)?;
+        let (rekey, data) = state.stream()?.writer.data(number, buffer);
+        if let Some(rekey) = rekey {
+            let bytes = state.seal(rekey)?;
+            state.before.push(Piece::Rekey { bytes });
+        }
+        let what = MessageKind::Data { inlet: self.number };
+        sealing.put(&mut state, data, what, NextStep::More, room);
+        drop(state);
+        Counters::add(&sealing.counters.messages, self.units.messages);
+        Counters::add(&sealing.counters.bytes_in, len);
         Ok(())
     }
 }

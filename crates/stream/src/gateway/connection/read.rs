@@ -49,7 +49,7 @@ impl Connection<'_> {
         let mut reserved = reserved;
         let Some(inlet) = &mut self.inlet else { return Err(Error::Ended) };
         let mut scratch = lock(&self.served.scratch);
-        let front = inlet.front();
+        let front = inlet.in_buffers().map(|inlet| inlet.front());
         let start = front.unwrap_or(0);
         if scratch.capacity() < start + most + SPARE {
             let longer = self.served.pool.take_empty(start + most + SPARE);
@@ -84,7 +84,8 @@ impl Connection<'_> {
             self.long = if is_long { len } else { 0 };
             // The shorter of both is copied: a long unit, or what follows it.
             let is_alone = len >= rest.len() && scratch.capacity() <= 2 * unit.end;
-            let put = if front == Some(unit.start) && is_long && is_alone {
+            let takes_buffer = front == Some(unit.start) && is_long && is_alone;
+            let put = if let Some(inlet) = inlet.in_buffers().filter(|_| takes_buffer) {
                 let mut next = self.served.pool.take_empty(start + most + SPARE);
                 next.resize(start, 0);
                 next.extend_from_slice(&scratch[rest.clone()]);
