@@ -166,6 +166,7 @@ impl<'a> Bench<'a> {
             // A process for each connection.
             MANY => !matches!(between, Between::Socat | Between::Rsyslog),
             SHORT => true,
+            PACED => !matches!(between, Between::Pairs | Between::Rsyslog),
             _ => **between != Between::Rsyslog,
         };
         let between: Vec<Between> = self.between.iter().filter(takes_part).copied().collect();
@@ -206,7 +207,7 @@ fn through(between: Between, load: Load, folder: &Path) -> anyhow::Result<(Cost,
     let clock = Clock::new();
     let sink = Sink::start(load, clock)?;
     let programs = Programs::start(between, sink.address, folder)?;
-    let sending = send(load, programs.entry, clock)?;
+    let sending = send(load, programs.entries(), clock)?;
     let began = sending.began;
     // With time stamps, connections have to end for the sink to end.
     let arrived = match load.rate {

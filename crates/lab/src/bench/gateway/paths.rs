@@ -23,6 +23,8 @@ pub enum Between {
     Relays,
     /// A gateway that seals and one that opens.
     Gateways,
+    /// Two such pairs side by side, with half of the connections each: what a link for each CPU would do.
+    Pairs,
     /// Both ends of stunnel.
     Stunnel,
     /// Both ends of socat with OpenSSL.
@@ -32,14 +34,22 @@ pub enum Between {
 }
 
 impl Between {
-    pub const ALL: [Self; 6] =
-        [Self::Nothing, Self::Relays, Self::Gateways, Self::Stunnel, Self::Socat, Self::Rsyslog];
+    pub const ALL: [Self; 7] = [
+        Self::Nothing,
+        Self::Relays,
+        Self::Gateways,
+        Self::Pairs,
+        Self::Stunnel,
+        Self::Socat,
+        Self::Rsyslog,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Nothing => "plain TCP",
             Self::Relays => "two relays",
             Self::Gateways => "wattlock",
+            Self::Pairs => "wattlock, two pairs",
             Self::Stunnel => "stunnel",
             Self::Socat => "socat",
             Self::Rsyslog => "rsyslog, plain",
@@ -59,19 +69,22 @@ impl Between {
 
 /// Programs that are running, and where senders connect to them.
 pub struct Programs {
+    /// Where the program that was started last listens.
     pub entry: SocketAddr,
+    /// Where every other connection goes to, if that is another program.
+    other_entry: Option<SocketAddr>,
     children: Vec<Child>,
 }
 
 impl Programs {
     /// None yet.
     pub fn none() -> Self {
-        Self { entry: (Ipv4Addr::LOCALHOST, 0).into(), children: Vec::new() }
+        Self::before((Ipv4Addr::LOCALHOST, 0).into())
     }
 
     /// Starts what is between senders and the sink at `sink`. The key and certificate are in `folder`.
     pub fn start(between: Between, sink: SocketAddr, folder: &Path) -> anyhow::Result<Self> {
-        let mut programs = Self { entry: sink, children: Vec::new() };
+        let mut programs = Self::before(sink);
         match between {
             Between::Nothing => {}
             Between::Relays => {
@@ -81,15 +94,12 @@ impl Programs {
                     programs.add(&mut command)?;
                 }
             }
-            Between::Gateways => {
-                let key = folder.join("key");
-                for seals in [false, true] {
-                    let mut command = Command::new(wattlock::program()?);
-                    command.args(["stream", "--listen", "tcp:127.0.0.1:0", "--connect"]);
-                    command.arg(format!("tcp:{}", programs.entry)).arg("--key-file").arg(&key);
-                    command.arg(if seals { "--framing=ndjson" } else { "--open" });
-                    programs.add(&mut command)?;
-                }
+            Between::Gateways => programs.add_gateways(folder)?,
+            Between::Pairs => {
+                programs.add_gateways(folder)?;
+                programs.other_entry = Some(programs.entry);
+                programs.entry = sink;
+                programs.add_gateways(folder)?;
             }
             Between::Stunnel => {
                 for is_client in [false, true] {
@@ -154,6 +164,27 @@ impl Programs {
             }
         }
         Ok(programs)
+    }
+
+    fn before(entry: SocketAddr) -> Self {
+        Self { entry, other_entry: None, children: Vec::new() }
+    }
+
+    fn add_gateways(&mut self, folder: &Path) -> anyhow::Result<()> {
+        let key = folder.join("key");
+        for seals in [false, true] {
+            let mut command = Command::new(wattlock::program()?);
+            command.args(["stream", "--listen", "tcp:127.0.0.1:0", "--connect"]);
+            command.arg(format!("tcp:{}", self.entry)).arg("--key-file").arg(&key);
+            command.arg(if seals { "--framing=ndjson" } else { "--open" });
+            self.add(&mut command)?;
+        }
+        Ok(())
+    }
+
+    /// Addresses for connections in turn.
+    pub fn entries(&self) -> [SocketAddr; 2] {
+        [self.entry, self.other_entry.unwrap_or(self.entry)]
     }
 
     /// Starts a program that says where it listens.
