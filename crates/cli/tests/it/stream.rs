@@ -169,13 +169,13 @@ fn connections_over_a_unix_socket_all_arrive_and_leave_over_connections_of_their
 
 #[test]
 fn a_thousand_connections_at_once_take_little_memory_and_lose_nothing() {
-    many_connections(1000, 160 << 20);
+    many_connections(1000, 64 << 20);
 }
 
 #[test]
 #[ignore = "takes 20,000 open files; run it by hand"]
 fn ten_thousand_connections_at_once_take_little_memory_and_lose_nothing() {
-    many_connections(10_000, 256 << 20);
+    many_connections(10_000, 96 << 20);
 }
 
 fn many_connections(users: usize, most_memory: u64) {
