@@ -55,6 +55,8 @@ test-all: test sanitize constant-time dist openssl-all
 kafka: prepare
 	./.ci/prepare kafka
 	cargo clippy -p wattlock-kafka -p wattlock --features wattlock/kafka --all-targets --locked -- -D warnings
+	# The tests run the program as it lies in target/debug, which a test of another package does not build.
+	cargo build -p wattlock --features kafka --locked
 	$(signals) cargo xtask test --profile kafka --features wattlock/kafka --test kafka --bin wattlock
 
 # Ctrl-C is tested too, and a shell that starts this in the background ignores it.

@@ -200,11 +200,10 @@ pub fn run(args: &args::Stream) -> Ended {
 /// Bytes of the marks around a message, and then some.
 const MARKS: usize = 64;
 
-/// Connections in a peer's stream whose keys are kept ready for use: a gateway has a connection of its own for each,
-/// and memory is what limits how many.
+/// Expanded keys that are kept for a peer's stream: few, since a gateway has a connection for each of the peer's, and each takes memory.
 const KEYS_OF_PEERS: usize = 1 << 10;
 
-/// The same of a file.
+/// Expanded keys that are kept for a file.
 const KEYS_OF_FILES: usize = 1 << 14;
 
 /// Bytes of the longest message, if nothing else was asked for.

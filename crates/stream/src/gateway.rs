@@ -97,8 +97,8 @@ pub trait Inlet: Send {
     /// That it is not what it has to be, or the stream has ended.
     fn put(&mut self, unit: &[u8], room: Room<Message>) -> Result<(), Error>;
 
-    /// The same inlet for units that bring their buffer along; `None` if all are copied.
-    fn in_buffers(&mut self) -> Option<&mut dyn InBuffers> {
+    /// This inlet, to take units with their buffers; `None` if it copies all.
+    fn with_buffers(&mut self) -> Option<&mut dyn BufferInlet> {
         None
     }
 
@@ -133,11 +133,11 @@ pub trait Inlet: Send {
 }
 
 /// An inlet that takes a unit together with the buffer that it was read into.
-pub trait InBuffers {
+pub trait BufferInlet {
     /// Bytes in front of a unit in its buffer.
     fn front(&self) -> usize;
 
-    /// As [`Inlet::put`], with a unit that is alone in its buffer but for [`InBuffers::front`]. There is room for a tag behind it.
+    /// As [`Inlet::put`]; `buffer` has [`BufferInlet::front`] bytes, the unit, and capacity for a tag.
     ///
     /// # Errors
     /// As [`Inlet::put`].

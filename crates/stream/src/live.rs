@@ -47,12 +47,13 @@ pub use recorder::{Delays, Stats};
 pub use shortcut::{OnShortcut, Shortcut};
 pub use speed_control::SpeedControl;
 
+mod clock_choice;
 mod continuous;
 mod delivery;
 mod desk;
 mod device;
 mod gpu_clocks;
-mod path;
+mod path_rate;
 mod recorder;
 mod shortcut;
 mod speed_control;

@@ -194,7 +194,7 @@ impl<T> Window<T> {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Notes that `after` bytes of a sender, in place of `before`, are there and were not read.
+    /// Changes the unread bytes of a sender from `before` to `after`.
     pub(crate) fn note_unread(&self, before: u64, after: u64) {
         // The difference, which wraps round where it is below zero.
         let total = self.unread.fetch_add(after.wrapping_sub(before), Ordering::SeqCst);

@@ -107,7 +107,11 @@ fn put_stats(metrics: &mut Metrics, stats: &Stats, velocity: f64) {
     }
     for (name, help, value) in [
         ("window_bytes", "Bytes that the window holds at most", stats.window),
-        ("waiting_bytes", "Bytes that senders have written and that wait to be read", stats.unread),
+        (
+            "backlog_bytes",
+            "Bytes that senders have written and that were not read yet",
+            stats.unread,
+        ),
         ("buffered_bytes", "Bytes that wait in the window", stats.in_use.buffered),
         ("in_flight_bytes", "Bytes that are worked on", stats.in_use.in_flight),
         ("rung", "Index of the rung that is set", stats.rung as u64),

@@ -67,9 +67,8 @@ fn the_clock_is_not_lowered_while_senders_are_held_back(policy: &str) {
         })
         .collect();
     machine.until(Machine::is_as_it_was);
-    // What they have written and nobody has read counts.
-    let waiting = "wattlock_stream_waiting_bytes";
-    gateway.wait_until("their bytes wait", |_| gateway.value(waiting) > 1e6);
+    let backlog = "wattlock_stream_backlog_bytes";
+    gateway.wait_until("their bytes wait", |_| gateway.value(backlog) > 1e6);
     for number in 2..=100 {
         quick.write_all(b"\0\0\0\x04ping").unwrap();
         gateway.wait_for(&format!("wattlock_stream_units_total {number}"));
@@ -77,7 +76,7 @@ fn the_clock_is_not_lowered_while_senders_are_held_back(policy: &str) {
     }
     drop(slow);
     machine.until(|machine| machine.clock(0) == "800000");
-    gateway.wait_for(&format!("{waiting} 0"));
+    gateway.wait_for(&format!("{backlog} 0"));
     drop(quick);
     assert_exit(&gateway.stop(), 0);
     machine.until(Machine::is_as_it_was);

@@ -97,20 +97,20 @@ pub(super) fn nonce(mut base: [u8; NONCE_LEN], kind: Kind, number: u64) -> Nonce
     Nonce { base, number }
 }
 
-/// The keys of the connections that had frames lately, ready for use.
+/// The keys that were expanded last, at most one for each connection.
 ///
 /// An expanded key takes up to 6 KiB, and tens of thousands of connections may be open. To expand one again takes
 /// less than a microsecond.
-pub(super) struct Expanded {
+pub(super) struct KeyCache {
     most: usize,
     keys: HashMap<u64, Arc<AeadKey>>,
     /// Their connections in the order in which they were expanded, and some that have ended.
     order: VecDeque<u64>,
 }
 
-impl Expanded {
-    /// Holds `most` keys.
-    pub fn at_most(most: usize) -> Self {
+impl KeyCache {
+    /// Keeps at most `most` keys.
+    pub fn new(most: usize) -> Self {
         Self { most, keys: HashMap::new(), order: VecDeque::new() }
     }
 
@@ -131,7 +131,7 @@ impl Expanded {
     }
 
     /// Wipes the key of a connection that has ended or goes on to its next key, once no frame needs it.
-    pub fn forget(&mut self, connection: u64) {
+    pub fn remove(&mut self, connection: u64) {
         self.keys.remove(&connection);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use wattlock_engine::crypto::{Secret, TAG_LEN};
 use zeroize::Zeroizing;
 
-use super::keys::{self, Chain, Expanded, StreamKeys};
+use super::keys::{self, Chain, KeyCache, StreamKeys};
 use super::{
     COMMITMENT_LEN, END_LEN, Error, Frame, HEADER_LEN, Header, Kind, MAGIC, MAX_KEY_HEADER_LEN,
     OPEN_LEN, Ratchet, SALT_LEN,
@@ -20,7 +20,7 @@ pub struct Reader {
     limit: usize,
     /// Bytes of the longest key header.
     header_limit: usize,
-    /// Keys that are ready for use at most.
+    /// Expanded keys that are kept at most.
     expanded: usize,
     state: State,
     /// Streams that ended.
@@ -44,7 +44,7 @@ pub(super) struct Within {
     salt: [u8; SALT_LEN],
     keys: StreamKeys,
     connections: HashMap<u64, Chain>,
-    expanded: Expanded,
+    expanded: KeyCache,
     opened: u64,
     frames: u64,
 }
@@ -63,7 +63,7 @@ pub enum Unit {
 impl Reader {
     /// A reader of frames with at most `limit` bytes of body.
     pub fn new(limit: usize) -> Self {
-        let (header_limit, expanded) = (MAX_KEY_HEADER_LEN, EXPANDED);
+        let (header_limit, expanded) = (MAX_KEY_HEADER_LEN, MOST_EXPANDED);
         let (state, salts) = (State::Before, HashSet::new());
         Self { limit, header_limit, expanded, state, closed: 0, salts }
     }
@@ -75,7 +75,7 @@ impl Reader {
         self
     }
 
-    /// Keeps the expanded keys of at most so many connections: fewer take less memory, and frames of the others longer.
+    /// Keeps at most `most` expanded keys: fewer take less memory, and frames of other connections take longer.
     #[must_use]
     pub(crate) fn with_expanded_keys(mut self, most: usize) -> Self {
         self.expanded = most;
@@ -144,7 +144,7 @@ impl Reader {
         if keys.commitment != *commitment {
             return Err(Error::WrongKey);
         }
-        let expanded = Expanded::at_most(self.expanded);
+        let expanded = KeyCache::new(self.expanded);
         let within = Within::with_keys(stream_key, *salt, keys, expanded);
         self.state = State::Within(Box::new(within));
         Ok(())
@@ -205,14 +205,14 @@ impl Within {
     /// A stream that has this salt.
     pub fn new(stream_key: &Secret<32>, key_header: &[u8], salt: [u8; SALT_LEN]) -> Self {
         let keys = StreamKeys::derive(stream_key, key_header, &salt);
-        Self::with_keys(stream_key, salt, keys, Expanded::at_most(EXPANDED))
+        Self::with_keys(stream_key, salt, keys, KeyCache::new(MOST_EXPANDED))
     }
 
     fn with_keys(
         stream_key: &Secret<32>,
         salt: [u8; SALT_LEN],
         keys: StreamKeys,
-        expanded: Expanded,
+        expanded: KeyCache,
     ) -> Self {
         let stream_key = Secret::init_with(|bytes| bytes.copy_from_slice(stream_key.expose()));
         let connections = HashMap::new();
@@ -285,7 +285,7 @@ impl Within {
             (Kind::End, Some(_)) => drop(self.connections.remove(connection)),
             _ => return,
         }
-        self.expanded.forget(*connection);
+        self.expanded.remove(*connection);
     }
 
     fn open(&mut self, connection: u64, bytes: &[u8]) -> Result<(), Error> {
@@ -303,8 +303,8 @@ impl Within {
     }
 }
 
-/// Keys that are ready for use unless fewer are asked for: up to 96 MiB.
-const EXPANDED: usize = 16 << 10;
+/// Expanded keys that are kept unless fewer are asked for: up to 96 MiB.
+const MOST_EXPANDED: usize = 16 << 10;
 
 /// What containers of files start with.
 const CONTAINERS: [&[u8]; 3] =
@@ -334,7 +334,7 @@ fn header_len(bytes: &[u8], limit: usize) -> Result<usize, Error> {
     Ok(fixed + len + SALT_LEN + COMMITMENT_LEN)
 }
 
-/// Connections that may be open at once in one stream: 1.5 KiB each.
+/// Connections that may be open at once in one stream: up to 0.3 KiB each, without their expanded keys.
 const MOST_OPEN: usize = 1 << 17;
 
 /// Bytes of the frames that steer, which may come on top of the limit of a key.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use wattlock_engine::crypto::{Secret, TAG_LEN, random};
 use zeroize::Zeroizing;
 
-use super::keys::{self, Chain, Expanded, StreamKeys};
+use super::keys::{self, Chain, KeyCache, StreamKeys};
 use super::{
     END_LEN, End, Error, Frame, Framing, HEADER_LEN, Header, Kind, LAST_CONNECTION, MAGIC,
     MAX_KEY_HEADER_LEN, Ratchet, SALT_LEN,
@@ -18,7 +18,7 @@ pub struct Writer {
     keys: StreamKeys,
     ratchet: Ratchet,
     connections: HashMap<u64, Connection>,
-    expanded: Expanded,
+    expanded: KeyCache,
     opened: u64,
     frames: u64,
 }
@@ -66,7 +66,7 @@ impl Writer {
         };
         let stream_key = Secret::init_with(|bytes| bytes.copy_from_slice(stream_key.expose()));
         let connections = HashMap::new();
-        let expanded = Expanded::at_most(EXPANDED);
+        let expanded = KeyCache::new(MOST_EXPANDED);
         let writer =
             Self { stream_key, salt, keys, ratchet, connections, expanded, opened: 0, frames: 0 };
         Ok((writer, header))
@@ -124,7 +124,7 @@ impl Writer {
             if let Some(turning) = self.connections.get_mut(&connection) {
                 turning.chain.turn();
             }
-            self.expanded.forget(connection);
+            self.expanded.remove(connection);
             frame
         });
         (rekey, self.frame(Kind::Data, connection, buffer, HEADER_LEN))
@@ -139,7 +139,7 @@ impl Writer {
         bytes[HEADER_LEN] = end.code();
         let frame = self.frame(Kind::End, connection, bytes.into(), HEADER_LEN);
         let ended = self.connections.remove(&connection).expect("it was open");
-        self.expanded.forget(connection);
+        self.expanded.remove(connection);
         (frame, ended.previous)
     }
 
@@ -174,8 +174,8 @@ impl Writer {
     }
 }
 
-/// Keys that are ready for use: of the connections of a gateway, which may be many.
-const EXPANDED: usize = 1024;
+/// Expanded keys that are kept at most: a gateway may have very many connections.
+const MOST_EXPANDED: usize = 1024;
 
 /// Makes room for the tag and writes the header.
 fn finish(mut frame: Frame) -> Frame {

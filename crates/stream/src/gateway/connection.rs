@@ -25,7 +25,7 @@ pub(super) async fn serve(
     host: Arc<dyn Welcome>,
     who: String,
 ) {
-    // On the heap are what is over soon and what is rare: there may be tens of thousands of connections.
+    // What is short-lived or rare is on the heap: there may be tens of thousands of connections.
     let welcomed = Box::pin(welcome(&served, &socket, who.clone(), &*host)).await;
     let (inlet, came) = match welcomed {
         Ok(admitted) => admitted,
@@ -139,7 +139,10 @@ impl Connection<'_> {
             let space = self.intake.space();
             let room = space.len();
             match self.socket.try_read(space) {
-                Ok(0) => ended = true,
+                Ok(0) => {
+                    ended = true;
+                    self.unread.note(0);
+                }
                 Ok(count) => {
                     self.last = Instant::now();
                     self.intake.came(count);
@@ -307,7 +310,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Until when something has to come, and the error if it does not; with none the connection is quiet then.
+    /// When waiting for input ends, and the error then; without an error the connection is quiet.
     fn time_limit(&self, phase: Phase, is_deaf: bool) -> (Option<Instant>, Option<Error>) {
         let limit = if is_deaf {
             let message = self.served.limits.message;
@@ -392,7 +395,7 @@ async fn until<T>(deadline: Option<Instant>, waited: impl Future<Output = T>) ->
     }
 }
 
-/// Waits until then, or for ever.
+/// Sleeps until `limit`, or for ever.
 async fn passed(limit: Option<Instant>) {
     match limit {
         Some(limit) => sleep_until(limit).await,

@@ -49,8 +49,8 @@ pub trait MessageOutput: Send {
         Ok(())
     }
 
-    /// Bytes that can be handed on now without waiting, with the beginning and the end of connections, and
-    /// [`MessageOutput::flush`]; always `None` if any of these may wait.
+    /// Bytes that can be written now without waiting. The beginnings and ends of connections and [`MessageOutput::flush`] do
+    /// not wait then either. Always `None` if any of these may wait.
     fn room(&self) -> Option<u64> {
         None
     }

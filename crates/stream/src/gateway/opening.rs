@@ -9,7 +9,7 @@ use std::time::Instant;
 use wattlock_engine::crypto::Secret;
 use zeroize::Zeroizing;
 
-use super::{Counters, Error, InBuffers, Inlet, MessageOutput, Next, Notice};
+use super::{BufferInlet, Counters, Error, Inlet, MessageOutput, Next, Notice};
 use crate::frame::{self, End, Event, Ledger, Reader, Unit};
 use crate::live::{AtOnce, Done, Sink};
 use crate::lock::lock;
@@ -34,14 +34,14 @@ pub struct Opening {
     pool: Mutex<Option<Arc<Pool>>>,
 }
 
-/// What an input may take.
+/// Limits of one input.
 #[derive(Clone, Copy, Debug)]
 pub struct OpeningLimits {
     /// Bytes of a frame.
     pub frame: usize,
     /// Bytes of a key header.
     pub header: usize,
-    /// Connections whose keys are kept ready for use, up to 6 KiB each.
+    /// Expanded keys of connections that are kept, up to 6 KiB each.
     pub keys: usize,
 }
 
@@ -199,7 +199,7 @@ impl Inlet for OpeningInlet {
         self.put_buffer(bytes, room)
     }
 
-    fn in_buffers(&mut self) -> Option<&mut dyn InBuffers> {
+    fn with_buffers(&mut self) -> Option<&mut dyn BufferInlet> {
         Some(self)
     }
 
@@ -225,7 +225,7 @@ impl Inlet for OpeningInlet {
     }
 }
 
-impl InBuffers for OpeningInlet {
+impl BufferInlet for OpeningInlet {
     fn front(&self) -> usize {
         0
     }
@@ -282,7 +282,8 @@ impl Sink for Opened {
 
 impl AtOnce for Opened {
     fn has_room(&mut self, bytes: u64) -> bool {
-        self.exit.room().is_some_and(|room| bytes <= room)
+        // Without any room an output may be full.
+        self.exit.room().is_some_and(|room| bytes.max(1) <= room)
     }
 
     fn deliver_now(&mut self, done: &mut Done) -> io::Result<()> {

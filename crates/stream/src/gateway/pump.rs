@@ -186,7 +186,7 @@ fn read(
             Ok(0) => ended = true,
             Ok(count) => {
                 intake.came(count);
-                unread.note(if count == room { ioctl_fionread(&*input).unwrap_or(0) } else { 0 });
+                unread.note(if count == room { ioctl_fionread(&*input).unwrap_or(1) } else { 0 });
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Error::Read(error)),

@@ -9,7 +9,7 @@ use wattlock_engine::crypto::{Secret, TAG_LEN};
 use zeroize::Zeroizing;
 
 use super::split::{Split, UnitFinder};
-use super::{Counters, Error, InBuffers, Inlet, Next};
+use super::{BufferInlet, Counters, Error, Inlet, Next};
 use crate::frame::{End, Frame, Previous, Ratchet, Writer};
 use crate::lock::lock;
 use crate::message::Message;
@@ -383,7 +383,7 @@ impl Inlet for SealingInlet {
         self.put_buffer(buffer, room)
     }
 
-    fn in_buffers(&mut self) -> Option<&mut dyn InBuffers> {
+    fn with_buffers(&mut self) -> Option<&mut dyn BufferInlet> {
         Some(self)
     }
 
@@ -413,7 +413,7 @@ impl Inlet for SealingInlet {
     }
 }
 
-impl InBuffers for SealingInlet {
+impl BufferInlet for SealingInlet {
     fn front(&self) -> usize {
         Writer::ROOM
     }

@@ -92,7 +92,7 @@ impl<'a> Unread<'a> {
         }
     }
 
-    /// Waits. If that takes any time, notes how many they are.
+    /// Awaits `waited`, and notes `bytes` if it is not ready at once.
     pub async fn while_waiting<T>(
         &mut self,
         bytes: impl Fn() -> u64,
@@ -111,7 +111,7 @@ impl<'a> Unread<'a> {
         .await
     }
 
-    /// Looks again how many they are, if there were any.
+    /// Notes how many there are now, unless there were none.
     pub fn check(&mut self, bytes: impl FnOnce() -> u64) {
         if self.bytes > 0 {
             self.note(bytes());
@@ -125,5 +125,5 @@ impl Drop for Unread<'_> {
     }
 }
 
-/// What counts as unread at most: of files above 2 GiB the system gives a wrong number.
+/// The most that counts of one sender: for files above 2 GiB the system says a wrong number.
 const MOST: u64 = 1 << 40;

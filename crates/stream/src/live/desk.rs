@@ -5,12 +5,12 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::Shared;
-use super::path::{Look, Path};
+use super::clock_choice::{ClockChoice, Seen};
 use crate::bell::Bell;
 use crate::ladder::Ladder;
 use crate::lock::lock;
 use crate::message::Message;
-use crate::policy::{FULL_ENOUGH, Sense, Velocity};
+use crate::policy::{Sense, Velocity};
 use crate::window::Taken;
 
 /// The rule, and who works by it.
@@ -24,8 +24,8 @@ pub(super) struct Desk {
     for_device: bool,
     rung: AtomicUsize,
     started: Instant,
-    /// Of clocks: a number of workers has nothing to do with what was not read.
-    senders: Mutex<Senders>,
+    /// For rungs that are clocks: workers read no connections.
+    clock: Mutex<ClockChoice>,
     crew: Mutex<Working>,
     /// Rings when more may work, and at the end.
     raised: Bell,
@@ -35,15 +35,6 @@ pub(super) struct Desk {
 struct Working {
     now: usize,
     most: usize,
-}
-
-/// What is known of those who send.
-struct Senders {
-    path: Path,
-    /// Since when some have had to wait, without a break.
-    wait_since: Option<Instant>,
-    /// Until when no clock is lowered.
-    hold_until: Option<Instant>,
 }
 
 /// What a worker is to do.
@@ -56,14 +47,8 @@ enum Turn {
     End,
 }
 
-/// How long a clock is not lowered after a sender had to wait; one that waits for longer gets the highest.
-const HOLD: Duration = Duration::from_millis(250);
-
-/// A moment after that.
+/// A moment after a clock may be lowered.
 const TICK: Duration = Duration::from_millis(1);
-
-/// The share of the deadline in which bytes that wait to be read are to be sealed, as of those in the window.
-const IN_TIME: f64 = 0.9;
 
 /// The share of the window that a batch is at most.
 const BATCHES: u64 = 16;
@@ -88,7 +73,7 @@ impl Desk {
             for_device,
             rung: AtomicUsize::new(0),
             started: Instant::now(),
-            senders: Mutex::new(Senders { path: Path::new(), wait_since: None, hold_until: None }),
+            clock: Mutex::new(ClockChoice::new()),
             crew: Mutex::new(Working { now: 0, most }),
             raised: Bell::default(),
         }
@@ -119,7 +104,12 @@ impl Desk {
             self.velocity.rung(&sense, &self.ladder)
         } else {
             sense.unread = window.unread();
-            let rung = self.clock(shared, &mut sense);
+            let seen = Seen {
+                at: self.started.elapsed(),
+                bytes: shared.recorder.bytes(),
+                is_short_of_room: window.is_short_of_room(),
+            };
+            let rung = lock(&self.clock).rung(&seen, sense, self.velocity, &self.ladder);
             shared.setter.want(rung);
             rung
         };
@@ -127,43 +117,9 @@ impl Desk {
         rung
     }
 
-    /// The clock to set. A window that is empty says little while senders wait in front of it: what reads them may be the
-    /// bottleneck. So no clock is lowered then, until none has waited for [`HOLD`], and those who waited for so long get the
-    /// highest.
-    fn clock(&self, shared: &Shared, sense: &mut Sense) -> usize {
-        let mut senders = lock(&self.senders);
-        let now = Instant::now();
-        let in_window = (sense.buffered + sense.in_flight) as f64;
-        senders.path.look(&Look {
-            at: now.saturating_duration_since(self.started),
-            bytes: shared.recorder.bytes(),
-            rung: sense.rung,
-            rate: self.ladder.rungs()[sense.rung].rate,
-            // In front of a window that fills, senders wait for what is behind it.
-            is_saturated: sense.unread > 0 && in_window < FULL_ENOUGH * sense.size as f64,
-        });
-        if let Velocity::Paced { deadline } = self.velocity {
-            let path = &senders.path;
-            let unread = sense.unread as f64 / (IN_TIME * deadline);
-            sense.asked = path.rate_of(sense.asked).max(path.rate(unread));
-        }
-        let rung = self.velocity.rung(sense, &self.ladder);
-        if sense.unread == 0 && !shared.window.is_short_of_room() {
-            senders.wait_since = None;
-            if senders.hold_until.is_some_and(|until| now < until) {
-                return rung.max(sense.rung);
-            }
-            senders.hold_until = None;
-            return rung;
-        }
-        senders.hold_until = Some(now + HOLD);
-        let since = *senders.wait_since.get_or_insert(now);
-        if now >= since + HOLD { self.ladder.top() } else { rung.max(sense.rung) }
-    }
-
     /// When a rung has to be chosen again even if nothing happens.
     pub fn recheck(&self) -> Option<Instant> {
-        let until = lock(&self.senders).hold_until?;
+        let until = self.started + lock(&self.clock).hold_until()?;
         Some(until.max(Instant::now()) + TICK)
     }
 

@@ -71,7 +71,7 @@ impl Between {
 pub struct Programs {
     /// Where the program that was started last listens.
     pub entry: SocketAddr,
-    /// Where every other connection goes to, if that is another program.
+    /// Where every second connection goes to, if that is another program.
     other_entry: Option<SocketAddr>,
     children: Vec<Child>,
 }
@@ -182,7 +182,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Addresses for connections in turn.
+    /// Where connections go to by turns.
     pub fn entries(&self) -> [SocketAddr; 2] {
         [self.entry, self.other_entry.unwrap_or(self.entry)]
     }

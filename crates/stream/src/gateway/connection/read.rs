@@ -49,7 +49,7 @@ impl Connection<'_> {
         let mut reserved = reserved;
         let Some(inlet) = &mut self.inlet else { return Err(Error::Ended) };
         let mut scratch = lock(&self.served.scratch);
-        let front = inlet.in_buffers().map(|inlet| inlet.front());
+        let front = inlet.with_buffers().map(|inlet| inlet.front());
         let start = front.unwrap_or(0);
         if scratch.capacity() < start + most + SPARE {
             let longer = self.served.pool.take_empty(start + most + SPARE);
@@ -59,7 +59,10 @@ impl Connection<'_> {
         scratch.resize(start, 0);
         scratch.extend_from_slice(self.intake.held());
         let count = match self.socket.try_read_more(&mut scratch, most - held) {
-            Ok(0) => return Ok(true),
+            Ok(0) => {
+                self.unread.note(0);
+                return Ok(true);
+            }
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
             Err(error) => return Err(Error::Read(error)),
@@ -85,7 +88,7 @@ impl Connection<'_> {
             // The shorter of both is copied: a long unit, or what follows it.
             let is_alone = len >= rest.len() && scratch.capacity() <= 2 * unit.end;
             let takes_buffer = front == Some(unit.start) && is_long && is_alone;
-            let put = if let Some(inlet) = inlet.in_buffers().filter(|_| takes_buffer) {
+            let put = if let Some(inlet) = inlet.with_buffers().filter(|_| takes_buffer) {
                 let mut next = self.served.pool.take_empty(start + most + SPARE);
                 next.resize(start, 0);
                 next.extend_from_slice(&scratch[rest.clone()]);
