@@ -111,18 +111,20 @@ fn nothing_that_was_acknowledged_to_fluent_is_lost_when_the_program_is_killed() 
 
 #[test]
 fn at_sigterm_all_that_came_is_written_acknowledged_and_said_to_be_the_end() {
-    let place = Place::new();
-    let gateway = start(&place, "relp", &["--sync", "1000"]);
-    let mut connection = UnixStream::connect(place.path("in.sock")).unwrap();
-    Relp::greet(&mut connection).unwrap();
-    connection.write_all(&Relp::message(2, "sender 0 line 0")).unwrap();
-    gateway.wait_for("wattlock_stream_messages_total 1");
-    gateway.signal("-TERM");
-    let mut rest = String::new();
-    connection.read_to_string(&mut rest).unwrap();
-    assert_eq!(rest, "2 rsp 6 200 OK\n0 serverclose 0\n");
-    assert_exit(&gateway.end(), 0);
-    assert_eq!(lines(&place).len(), 1);
+    for sync in ["batch", "1000", "never"] {
+        let place = Place::new();
+        let gateway = start(&place, "relp", &["--sync", sync]);
+        let mut connection = UnixStream::connect(place.path("in.sock")).unwrap();
+        Relp::greet(&mut connection).unwrap();
+        connection.write_all(&Relp::message(2, "sender 0 line 0")).unwrap();
+        gateway.wait_for("wattlock_stream_messages_total 1");
+        gateway.signal("-TERM");
+        let mut rest = String::new();
+        connection.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "2 rsp 6 200 OK\n0 serverclose 0\n", "{sync}");
+        assert_exit(&gateway.end(), 0);
+        assert_eq!(lines(&place).len(), 1);
+    }
 }
 
 #[test]
@@ -147,7 +149,7 @@ fn a_session_is_closed_after_its_last_answer() {
 }
 
 /// Runs a gateway for RELP under strace.
-fn traced(place: &Place, options: &[&str]) -> Option<Gateway> {
+fn traced(place: &Place, options: &[&str], more: &[&str]) -> Option<Gateway> {
     if !installed("strace") {
         return None;
     }
@@ -168,14 +170,17 @@ fn traced(place: &Place, options: &[&str]) -> Option<Gateway> {
         };
     }
     let listen = format!("unix:{}", place.path("in.sock").display());
-    command.args(["--framing", "relp", "--listen", &listen, "-o"]).arg(place.path("logs/"));
+    command.args(["--framing", "relp", "--listen", &listen]).args(more);
+    command.arg("-o").arg(place.path("logs/"));
     Some(Gateway::start_with(&mut command))
 }
 
 #[test]
 fn an_acknowledgement_comes_after_the_message_is_durable() {
     let place = Place::new();
-    let Some(gateway) = traced(&place, &["-e", "trace=fdatasync,sendto,pwrite64"]) else { return };
+    let Some(gateway) = traced(&place, &["-e", "trace=fdatasync,sendto,pwrite64"], &[]) else {
+        return;
+    };
     let mut connection = UnixStream::connect(place.path("in.sock")).unwrap();
     Relp::greet(&mut connection).unwrap();
     connection.write_all(&Relp::message(2, "sender 0 line 0")).unwrap();
@@ -194,9 +199,15 @@ fn an_acknowledgement_comes_after_the_message_is_durable() {
 
 #[test]
 fn what_cannot_be_made_durable_is_not_acknowledged() {
+    for sync in ["batch", "100"] {
+        not_acknowledged(sync);
+    }
+}
+
+fn not_acknowledged(sync: &str) {
     let place = Place::new();
     let options = ["-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO"];
-    let Some(gateway) = traced(&place, &options) else { return };
+    let Some(gateway) = traced(&place, &options, &["--sync", sync]) else { return };
     let mut connection = UnixStream::connect(place.path("in.sock")).unwrap();
     Relp::greet(&mut connection).unwrap();
     connection.write_all(&Relp::message(2, "sender 0 line 0")).unwrap();
@@ -214,6 +225,27 @@ fn what_cannot_be_made_durable_is_not_acknowledged() {
     assert_exit(&output, 1);
     assert!(stderr(&output).contains("Input/output error"), "{}", stderr(&output));
     assert!(!String::from_utf8_lossy(&rest).contains("200 OK\n"), "{rest:?}");
+}
+
+#[test]
+fn a_disk_that_fails_is_found_at_the_end_of_a_segment_that_is_never_synced_before() {
+    let place = Place::new();
+    // The first is of its header, when it begins. They are counted for each thread.
+    let segment = place.path("logs/000001.wls").display().to_string();
+    let inject = "inject=fsync:error=EIO:when=2+";
+    let options = ["-e", "trace=fsync", "-P", &segment, "-e", inject];
+    let Some(gateway) = traced(&place, &options, &["--sync", "never", "--threads", "1"]) else {
+        return;
+    };
+    let mut connection = UnixStream::connect(place.path("in.sock")).unwrap();
+    Relp::greet(&mut connection).unwrap();
+    connection.write_all(&Relp::message(2, "sender 0 line 0")).unwrap();
+    let mut answer = [0; 15];
+    connection.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"2 rsp 6 200 OK\n");
+    let output = gateway.stop();
+    assert_exit(&output, 1);
+    assert!(stderr(&output).contains("Input/output error"), "{}", stderr(&output));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::support::senders::{Numbered, send_all};
 use crate::support::stream::{Gateway, segments, stream};
 use crate::support::{Place, assert_exit, stderr, wattlock, with_input};
 
-fn unix(path: &Path) -> String {
+pub fn unix(path: &Path) -> String {
     format!("unix:{}", path.display())
 }
 
@@ -31,24 +31,24 @@ fn follow(place: &Place, args: &[&str]) -> Command {
 }
 
 /// Starts it.
-fn following(place: &Place, args: &[&str]) -> Child {
+pub fn following(place: &Place, args: &[&str]) -> Child {
     let mut command = follow(place, args);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 #[track_caller]
-fn stop(child: Child) -> Output {
+pub fn stop(child: Child) -> Output {
     let stopped = Command::new("kill").arg(child.id().to_string()).status().unwrap();
     assert!(stopped.success());
     child.wait_with_output().unwrap()
 }
 
-fn lines(from: usize, to: usize) -> Vec<u8> {
+pub fn lines(from: usize, to: usize) -> Vec<u8> {
     (from..to).flat_map(|line| format!("line {line}\n").into_bytes()).collect()
 }
 
 /// Seals lines into `logs`.
-fn seal(place: &Place, bytes: &[u8], args: &[&str]) {
+pub fn seal(place: &Place, bytes: &[u8], args: &[&str]) {
     let mut command = stream(place);
     command.args(["--framing", "ndjson", "-o"]).arg(place.path("logs/")).args(args);
     assert_exit(&with_input(&mut command, bytes), 0);

@@ -310,6 +310,30 @@ fn what_was_answered_is_in_the_store_when_the_gateway_is_lost() {
     }
 }
 
+#[test]
+fn what_was_not_answered_at_the_end_follows_with_the_next_run() {
+    let place = Place::new();
+    let gateway = waiting_for_copies(&place);
+    let mut sender = UnixStream::connect(place.path("in.sock")).unwrap();
+    sender.write_all(&Numbered::message(1, "sender 0 line 0")).unwrap();
+    gateway.wait_for("wattlock_stream_messages_total 1");
+    gateway.signal("-TERM");
+    let mut answers = Vec::new();
+    // It may be broken off: there is no answer.
+    let _ = sender.read_to_end(&mut answers);
+    assert_eq!(answers, b"");
+    let ended = gateway.end();
+    assert!(stderr(&ended).contains("near.sock has not stored all segments"), "{}", stderr(&ended));
+    let (near, gateway) = (store(&place, "near"), waiting_for_copies(&place));
+    wait_until("the store has it", || {
+        let there =
+            fs::read_dir(place.path("near")).is_ok_and(|mut folders| folders.next().is_some());
+        there && open_so_far(&place, &stored(&place, "near")).stdout.ends_with(b"sender 0 line 0\n")
+    });
+    assert_exit(&gateway.stop(), 0);
+    assert_exit(&near.stop(), 0);
+}
+
 /// Senders, a gateway and a store, of which both are killed again and again.
 fn killed_again_and_again(kills: u64, lines: u64) {
     const SENDERS: u64 = 3;

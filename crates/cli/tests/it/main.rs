@@ -5,6 +5,7 @@ mod acknowledged;
 mod batches;
 mod clocks;
 mod closed_stdout;
+mod delivery_kills;
 mod devices;
 mod documents;
 mod failing_disk;

@@ -8,8 +8,8 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,9 +17,11 @@ use crossbeam_queue::ArrayQueue;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, oneshot};
 
+use super::exit::OnSourceEnd;
 use super::{Counters, Destination, MessageOutput, Notice};
 use crate::bell::Bell;
 use crate::frame::{End, Framing};
+use crate::lock::lock;
 use outbox::Outbox;
 
 mod outbox;
@@ -38,13 +40,18 @@ pub struct BackendLimits {
 
 /// An [`MessageOutput`] that connects to a backend for each connection.
 pub struct PerConnection {
-    open: HashMap<(u64, u64), Arc<Outbox>>,
-    /// Of connections that have ended, until they are empty.
-    ended: Vec<Arc<Outbox>>,
+    outboxes: Arc<Mutex<Outboxes>>,
     shared: Arc<Shared>,
     tasks: Handle,
     /// Ends the thread of the tasks when it is dropped.
     _runs: oneshot::Sender<()>,
+}
+
+#[derive(Default)]
+struct Outboxes {
+    open: HashMap<(u64, u64), Arc<Outbox>>,
+    /// Of connections that have ended, until they are empty.
+    ended: Vec<Arc<Outbox>>,
 }
 
 /// What all outboxes share.
@@ -85,8 +92,7 @@ impl PerConnection {
         let spare = ArrayQueue::new(SPARE);
         let shared =
             Shared { to, patience, counters, descriptors, notify, queued, spare, refuses, room };
-        let (open, ended) = (HashMap::new(), Vec::new());
-        Ok(Self { open, ended, shared: Arc::new(shared), tasks, _runs: runs })
+        Ok(Self { outboxes: Arc::default(), shared: Arc::new(shared), tasks, _runs: runs })
     }
 
     /// Drops what is queued for backends that take nothing, if they stand in the way of `wanted`
@@ -100,7 +106,8 @@ impl PerConnection {
         if !is_full(self.shared.queued.load(Ordering::SeqCst), queued) {
             return None;
         }
-        let all = self.open.values().chain(&self.ended);
+        let outboxes = lock(&self.outboxes);
+        let all = outboxes.open.values().chain(&outboxes.ended);
         // One that was given up has left room: look again at once.
         let look = all.filter(|outbox| outbox.bytes() > 0);
         look.map(|outbox| outbox.give_up_after(stall).unwrap_or_else(Instant::now)).min()
@@ -111,15 +118,16 @@ impl MessageOutput for PerConnection {
     fn begin(&mut self, source: u64, connection: u64, framing: Framing) -> io::Result<()> {
         let outbox = Arc::new(Outbox::new(source, connection, framing, &self.shared));
         self.tasks.spawn(task::deliver(Arc::clone(&outbox)));
-        self.open.insert((source, connection), outbox);
+        lock(&self.outboxes).open.insert((source, connection), outbox);
         Ok(())
     }
 
     fn data(&mut self, source: u64, connection: u64, messages: &[u8]) -> io::Result<()> {
-        let Some(outbox) = self.open.get(&(source, connection)) else { return Ok(()) };
+        let outbox = lock(&self.outboxes).open.get(&(source, connection)).cloned();
+        let Some(outbox) = outbox else { return Ok(()) };
         loop {
             let room = self.shared.room.listen();
-            let Some(deadline) = self.make_room(outbox, messages.len() as u64) else { break };
+            let Some(deadline) = self.make_room(&outbox, messages.len() as u64) else { break };
             room.wait(Some(deadline));
         }
         outbox.put(messages);
@@ -127,14 +135,17 @@ impl MessageOutput for PerConnection {
     }
 
     fn end(&mut self, source: u64, connection: u64, end: End) -> io::Result<()> {
-        if end != End::Continued
-            && let Some(outbox) = self.open.remove(&(source, connection))
-        {
-            self.ended.retain(|outbox| !outbox.is_done());
-            outbox.end();
-            self.ended.push(outbox);
+        if end != End::Continued {
+            let mut outboxes = lock(&self.outboxes);
+            let ending = outboxes.open.remove(&(source, connection));
+            outboxes.end(ending);
         }
         Ok(())
+    }
+
+    fn on_source_end(&self) -> Option<Box<OnSourceEnd>> {
+        let outboxes = Arc::clone(&self.outboxes);
+        Some(Box::new(move |ended| lock(&outboxes).end_all(Some(ended))))
     }
 
     fn room(&self) -> Option<u64> {
@@ -152,11 +163,10 @@ impl MessageOutput for PerConnection {
     }
 
     fn finish(&mut self, deadline: Option<Instant>) -> io::Result<()> {
-        self.ended.extend(self.open.drain().map(|(_, outbox)| outbox));
-        self.ended.iter().for_each(|outbox| outbox.end());
+        lock(&self.outboxes).end_all(None);
         loop {
             let room = self.shared.room.listen();
-            if self.ended.iter().all(|outbox| outbox.is_done()) {
+            if lock(&self.outboxes).ended.iter().all(|outbox| outbox.is_done()) {
                 return Ok(());
             }
             let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
@@ -164,6 +174,24 @@ impl MessageOutput for PerConnection {
                 return Ok(());
             }
         }
+    }
+}
+
+impl Outboxes {
+    /// Ends connections that were open.
+    fn end(&mut self, outboxes: impl IntoIterator<Item = Arc<Outbox>>) {
+        self.ended.retain(|outbox| !outbox.is_done());
+        for outbox in outboxes {
+            outbox.end();
+            self.ended.push(outbox);
+        }
+    }
+
+    /// Ends those of a source, or all.
+    fn end_all(&mut self, of: Option<u64>) {
+        let is_of = |(source, _): &(u64, u64)| of.is_none_or(|of| *source == of);
+        let ending: Vec<_> = self.open.extract_if(|of, _| is_of(of)).collect();
+        self.end(ending.into_iter().map(|(_, outbox)| outbox));
     }
 }
 

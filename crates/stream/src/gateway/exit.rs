@@ -2,12 +2,16 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::{Counters, Outlet};
 use crate::frame::{End, Framing};
+use crate::lock::lock;
+
+/// Is called with the number of each source that has ended, on any thread, once all of it was handed on.
+pub type OnSourceEnd = dyn Fn(u64) + Send + Sync;
 
 /// Where opened messages go. Connections are numbered from 1 within their source. What is not implemented does nothing.
 pub trait MessageOutput: Send {
@@ -49,6 +53,11 @@ pub trait MessageOutput: Send {
         Ok(())
     }
 
+    /// What ends the connections of a source that it has left open; `None` if nothing has to be ended.
+    fn on_source_end(&self) -> Option<Box<OnSourceEnd>> {
+        None
+    }
+
     /// Bytes that can be written now without waiting. The beginnings and ends of connections and [`MessageOutput::flush`] do
     /// not wait then either. Always `None` if any of these may wait.
     fn room(&self) -> Option<u64> {
@@ -85,7 +94,7 @@ pub struct Merged {
     outlet: Box<dyn Outlet>,
     counters: Arc<Counters>,
     /// Connections whose messages are lines.
-    lines: HashSet<(u64, u64)>,
+    lines: Arc<Mutex<HashSet<(u64, u64)>>>,
     /// The one that wrote last, and left its line without an end.
     dangling: Option<(u64, u64)>,
 }
@@ -93,7 +102,7 @@ pub struct Merged {
 impl Merged {
     /// Writes to `outlet`, and counts what it keeps.
     pub fn new(outlet: Box<dyn Outlet>, counters: Arc<Counters>) -> Self {
-        Self { outlet, counters, lines: HashSet::new(), dangling: None }
+        Self { outlet, counters, lines: Arc::default(), dangling: None }
     }
 
     fn note_kept(&self) {
@@ -104,7 +113,7 @@ impl Merged {
 impl MessageOutput for Merged {
     fn begin(&mut self, source: u64, connection: u64, framing: Framing) -> io::Result<()> {
         if framing == Framing::Lines {
-            self.lines.insert((source, connection));
+            lock(&self.lines).insert((source, connection));
         }
         Ok(())
     }
@@ -120,7 +129,7 @@ impl MessageOutput for Merged {
             self.outlet.write(b"\n")?;
         }
         let ended = messages.ends_with(b"\n");
-        self.dangling = (self.lines.contains(&whose) && !ended).then_some(whose);
+        self.dangling = (lock(&self.lines).contains(&whose) && !ended).then_some(whose);
         self.outlet.write(messages)?;
         self.note_kept();
         Ok(())
@@ -128,9 +137,14 @@ impl MessageOutput for Merged {
 
     fn end(&mut self, source: u64, connection: u64, end: End) -> io::Result<()> {
         if end != End::Continued {
-            self.lines.remove(&(source, connection));
+            lock(&self.lines).remove(&(source, connection));
         }
         Ok(())
+    }
+
+    fn on_source_end(&self) -> Option<Box<OnSourceEnd>> {
+        let lines = Arc::clone(&self.lines);
+        Some(Box::new(move |ended| lock(&lines).retain(|(source, _)| *source != ended)))
     }
 
     /// What follows goes into a file of its own.

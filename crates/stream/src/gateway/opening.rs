@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use wattlock_engine::crypto::Secret;
 use zeroize::Zeroizing;
 
+use super::exit::OnSourceEnd;
 use super::{BufferInlet, Counters, Error, Inlet, MessageOutput, Next, Notice};
 use crate::frame::{self, End, Event, Ledger, Reader, Unit};
 use crate::live::{AtOnce, Done, Sink};
@@ -31,6 +32,7 @@ pub struct Opening {
     /// A source broke off, and what follows is to be kept apart from it.
     broke_off: Arc<AtomicBool>,
     sources: Mutex<u64>,
+    on_source_end: Arc<OnceLock<Box<OnSourceEnd>>>,
     pool: Mutex<Option<Arc<Pool>>>,
 }
 
@@ -63,6 +65,7 @@ struct Source {
     began: bool,
     broke_off: Arc<AtomicBool>,
     notify: Arc<dyn Fn(Notice) + Send + Sync>,
+    on_end: Arc<OnceLock<Box<OnSourceEnd>>>,
 }
 
 impl Opening {
@@ -80,6 +83,7 @@ impl Opening {
             counters: Arc::default(),
             broke_off: Arc::default(),
             sources: Mutex::new(0),
+            on_source_end: Arc::default(),
             pool: Mutex::default(),
         })
     }
@@ -91,6 +95,10 @@ impl Opening {
 
     /// The sink for a [`crate::Live`]: everything that is authentic goes to `exit`.
     pub fn sink(&self, exit: Box<dyn MessageOutput>) -> impl Sink + use<> {
+        if let Some(on_source_end) = exit.on_source_end() {
+            // There is one sink; were there another, sources would end with the first.
+            let _ = self.on_source_end.set(on_source_end);
+        }
         let (queue, counters) = (Arc::clone(&self.queue), Arc::clone(&self.counters));
         Opened { queue, exit, counters, broke_off: Arc::clone(&self.broke_off) }
     }
@@ -121,6 +129,7 @@ impl Opening {
             began: false,
             broke_off: Arc::clone(&self.broke_off),
             notify: Arc::clone(&self.notify),
+            on_end: Arc::clone(&self.on_source_end),
         };
         let OpeningLimits { frame, header, keys } = self.limits;
         let reader = Reader::new(frame).with_header_limit(header).with_expanded_keys(keys);
@@ -131,9 +140,12 @@ impl Opening {
 }
 
 impl Source {
-    /// Reports how it ended, once nothing of it is in the window.
+    /// Ends what it left open and reports how it ended, once nothing of it is in the window.
     fn report(&mut self) {
         if self.ended && self.in_window == 0 {
+            if let Some(on_end) = self.on_end.get() {
+                on_end(self.number);
+            }
             let unfinished = self.ledger.unfinished().len() as u64;
             if self.began && (self.failure.is_some() || unfinished > 0) {
                 self.broke_off.store(true, Ordering::SeqCst);
