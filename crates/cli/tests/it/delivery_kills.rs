@@ -14,8 +14,8 @@ use crate::following::{following, lines, seal, stop, unix, wait_for_segments};
 use crate::support::stream::{Gateway, segments, stream};
 use crate::support::{Place, assert_exit, wattlock};
 
-/// Lines in the folder that is delivered: a megabyte, more than the system keeps for a pipe or a socket.
-const LINES: usize = 90_000;
+/// Lines in the folder that is delivered: some megabytes, so that a position is noted several times.
+const LINES: usize = 300_000;
 
 /// The most that may be delivered twice.
 const DOUBLED: usize = 1 << 20;
@@ -65,7 +65,7 @@ fn a_killed_follower_loses_nothing_on_its_standard_output() {
     let place = Place::new();
     seal(&place, &lines(0, LINES), &["--rotate-size", "100K"]);
     let mut runs = Vec::new();
-    for bytes in [1, 200_000, 300_000] {
+    for bytes in [1, 1_500_000, 1_200_000] {
         let mut follower = following(&place, &[]);
         let mut output = follower.stdout.take().unwrap();
         // It waits for the pipe from then on.
@@ -88,7 +88,7 @@ fn a_reader_of_standard_output_that_goes_away_loses_what_the_pipe_held() {
     seal(&place, &lines(0, LINES), &["--rotate-size", "100K"]);
     let mut first = following(&place, &[]);
     let mut output = first.stdout.take().unwrap();
-    let read = read_some(&mut output, 200_000);
+    let read = read_some(&mut output, 1_500_000);
     drop(output);
     let ended = first.wait_with_output().unwrap();
     assert!(!ended.status.success());
@@ -108,7 +108,7 @@ fn a_killed_follower_loses_nothing_on_its_way_to_a_peer_that_acknowledges_nothin
     let listener = UnixListener::bind(place.path("peer.sock")).unwrap();
     let to = unix(&place.path("peer.sock"));
     let mut runs = Vec::new();
-    for bytes in [1, 200_000] {
+    for bytes in [1, 1_500_000] {
         let follower = following(&place, &["-q", "--connect", &to]);
         let mut peer = listener.accept().unwrap().0;
         let mut run = read_some(&mut peer, bytes);
@@ -131,7 +131,7 @@ fn a_killed_follower_goes_on_in_the_next_file_and_loses_nothing() {
     let out = place.path("out").display().to_string();
     let mut first = following(&place, &["-o", &out]);
     wait_until("something is in the file", || {
-        fs::metadata(place.path("out")).is_ok_and(|file| file.len() > 0)
+        fs::metadata(place.path("out")).is_ok_and(|file| file.len() > 1_200_000)
     });
     first.kill().unwrap();
     first.wait().unwrap();
@@ -165,12 +165,14 @@ fn a_killed_gateway_without_a_folder_loses_what_it_had_and_no_more() {
     let sending = thread::spawn(move || {
         // Fails once the gateway is gone.
         let _ = sender.write_all(&lines(0, LINES));
+        // It does not end its connection.
+        sender
     });
     let mut delivered = sink.accept().unwrap().0;
     let mut run = read_some(&mut delivered, 100_000);
     first.signal("-KILL");
     first.wait_for_exit();
-    sending.join().unwrap();
+    let _sender = sending.join().unwrap();
     // The connection ends with the stream that it came from.
     delivered.read_to_end(&mut run).unwrap();
     // Whole lines from the first on, and nothing else.

@@ -106,10 +106,12 @@ impl PerConnection {
         if !is_full(self.shared.queued.load(Ordering::SeqCst), queued) {
             return None;
         }
-        let outboxes = lock(&self.outboxes);
-        let all = outboxes.open.values().chain(&outboxes.ended);
+        let all: Vec<_> = {
+            let outboxes = lock(&self.outboxes);
+            outboxes.open.values().chain(&outboxes.ended).cloned().collect()
+        };
         // One that was given up has left room: look again at once.
-        let look = all.filter(|outbox| outbox.bytes() > 0);
+        let look = all.iter().filter(|outbox| outbox.bytes() > 0);
         look.map(|outbox| outbox.give_up_after(stall).unwrap_or_else(Instant::now)).min()
     }
 }
@@ -138,6 +140,7 @@ impl MessageOutput for PerConnection {
         if end != End::Continued {
             let mut outboxes = lock(&self.outboxes);
             let ending = outboxes.open.remove(&(source, connection));
+            ending.iter().for_each(|outbox| outbox.hurry());
             outboxes.end(ending);
         }
         Ok(())
@@ -145,7 +148,7 @@ impl MessageOutput for PerConnection {
 
     fn on_source_end(&self) -> Option<Box<OnSourceEnd>> {
         let outboxes = Arc::clone(&self.outboxes);
-        Some(Box::new(move |ended| lock(&outboxes).end_all(Some(ended))))
+        Some(Box::new(move |ended| lock(&outboxes).end_source(ended)))
     }
 
     fn room(&self) -> Option<u64> {
@@ -163,7 +166,7 @@ impl MessageOutput for PerConnection {
     }
 
     fn finish(&mut self, deadline: Option<Instant>) -> io::Result<()> {
-        lock(&self.outboxes).end_all(None);
+        lock(&self.outboxes).finish();
         loop {
             let room = self.shared.room.listen();
             if lock(&self.outboxes).ended.iter().all(|outbox| outbox.is_done()) {
@@ -178,7 +181,7 @@ impl MessageOutput for PerConnection {
 }
 
 impl Outboxes {
-    /// Ends connections that were open.
+    /// Ends connections that were open. What is queued for them is delivered, however long the backend is away.
     fn end(&mut self, outboxes: impl IntoIterator<Item = Arc<Outbox>>) {
         self.ended.retain(|outbox| !outbox.is_done());
         for outbox in outboxes {
@@ -187,11 +190,17 @@ impl Outboxes {
         }
     }
 
-    /// Ends those of a source, or all.
-    fn end_all(&mut self, of: Option<u64>) {
-        let is_of = |(source, _): &(u64, u64)| of.is_none_or(|of| *source == of);
-        let ending: Vec<_> = self.open.extract_if(|of, _| is_of(of)).collect();
+    /// Ends those of a source.
+    fn end_source(&mut self, ended: u64) {
+        let ending: Vec<_> = self.open.extract_if(|(source, _), _| *source == ended).collect();
         self.end(ending.into_iter().map(|(_, outbox)| outbox));
+    }
+
+    /// Ends all, and waits for no backend that takes nothing for too long.
+    fn finish(&mut self) {
+        let ending: Vec<_> = self.open.drain().map(|(_, outbox)| outbox).collect();
+        self.end(ending);
+        self.ended.iter().for_each(|outbox| outbox.hurry());
     }
 }
 

@@ -137,7 +137,7 @@ mod tests {
         // 250 ms after the last wait it is lowered, and not sooner.
         assert_eq!(machine.look(249, 100_000, 10, 0), [2]);
         // What was measured meanwhile is forgotten.
-        assert_eq!(machine.look(6000, 100_000, 10, 0), [1, 0]);
+        assert_eq!(machine.look(90_000, 100_000, 10, 0), [2, 1, 0]);
     }
 
     #[test]

@@ -45,7 +45,7 @@ const SPAN: Duration = Duration::from_millis(20);
 
 /// In about this time a share is forgotten that was not measured again: senders may have waited for another reason, and
 /// other messages may take less time.
-const MEMORY: Duration = Duration::from_secs(5);
+const MEMORY: Duration = Duration::from_secs(60);
 
 impl PathRate {
     pub fn new() -> Self {
@@ -142,12 +142,12 @@ mod tests {
         }
         assert_eq!(path.rate_of(1e5), 1e6);
         // Little comes, and each message sets another rung.
-        for step in 1..=20_000 {
+        for step in 1..=240_000 {
             path.add(&sample(40 + step, 4_000 + step, usize::from(step % 2 == 0), false));
         }
         assert!((900.0..1100.0).contains(&path.rate(0.0)), "{}", path.rate(0.0));
         assert!((1e5..1.1e5).contains(&path.rate_of(1e5)), "{}", path.rate_of(1e5));
-        path.add(&sample(60_000, 24_000, 0, false));
+        path.add(&sample(400_000, 244_000, 0, false));
         assert_eq!((path.rate(0.0), path.rate_of(1e5)), (0.0, 1e5));
     }
 }

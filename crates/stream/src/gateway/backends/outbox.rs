@@ -40,6 +40,8 @@ struct State {
     bytes: u64,
     count: u64,
     ended: bool,
+    /// True if a backend that is away is not waited for any more once it is late.
+    hurries: bool,
     /// Bytes that the backend took since something was dropped for it; before it took [`TRUSTED`] it
     /// is waited for no longer than [`MOMENT`].
     taken: u64,
@@ -84,6 +86,7 @@ impl Outbox {
             bytes: 0,
             count: 0,
             ended: false,
+            hurries: false,
             taken: TRUSTED,
             given_up: 0,
             done: false,
@@ -149,6 +152,12 @@ impl Outbox {
 
     pub fn end(&self) {
         self.lock().ended = true;
+        self.work.notify_one();
+    }
+
+    /// From now on a backend that took nothing for too long loses what is queued.
+    pub fn hurry(&self) {
+        self.lock().hurries = true;
         self.work.notify_one();
     }
 
@@ -255,10 +264,10 @@ impl Outbox {
         state.ended && state.units.is_empty()
     }
 
-    /// True if nothing follows and the backend took nothing for too long.
+    /// True if the backend took nothing for too long, and is not waited for.
     pub fn is_late(&self) -> bool {
         let state = self.lock();
-        state.ended && state.progress.elapsed() >= self.shared.patience.stall
+        state.hurries && state.progress.elapsed() >= self.shared.patience.stall
     }
 
     /// The task is done.
@@ -348,10 +357,14 @@ mod tests {
     use crate::gateway::{Address, BackendLimits, Destination};
 
     fn outbox() -> Outbox {
+        with_stall(Duration::from_secs(60))
+    }
+
+    fn with_stall(stall: Duration) -> Outbox {
         let (queued, connections) = (64 << 20, 1);
         let shared = Shared {
             to: Destination { address: Address::Unix("/nowhere".into()), tls: None },
-            patience: BackendLimits { queued, stall: Duration::from_secs(60), connections },
+            patience: BackendLimits { queued, stall, connections },
             counters: Arc::default(),
             descriptors: Semaphore::new(1),
             notify: Arc::new(|_| {}),
@@ -379,6 +392,16 @@ mod tests {
     fn in_runtime(test: impl FnOnce()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async { test() });
+    }
+
+    #[test]
+    fn a_backend_that_is_away_is_waited_for_after_its_source_has_ended() {
+        let outbox = with_stall(Duration::ZERO);
+        outbox.put(b"a line\n");
+        outbox.end();
+        assert!(!outbox.is_late() && !outbox.is_over());
+        outbox.hurry();
+        assert!(outbox.is_late());
     }
 
     #[test]
