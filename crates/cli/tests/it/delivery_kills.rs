@@ -31,9 +31,29 @@ fn read_some(from: &mut impl Read, bytes: usize) -> Vec<u8> {
 fn kill(mut follower: Child, from: &mut impl Read) -> Vec<u8> {
     follower.kill().unwrap();
     follower.wait().unwrap();
-    let mut rest = Vec::new();
-    from.read_to_end(&mut rest).unwrap();
-    rest
+    read_some(from, usize::MAX)
+}
+
+/// Seals all lines into the folder.
+fn seal_all(place: &Place) {
+    seal(place, &lines(0, LINES), &["--rotate-size", "100K"]);
+}
+
+/// Waits until all of the folder was delivered, and stops the follower.
+fn finish(place: &Place, follower: Child) {
+    wait_for_segments(place, segments(&place.path("logs")).len());
+    assert_exit(&stop(follower), 0);
+}
+
+/// The same, while what it writes is read.
+fn read_to_the_end(
+    place: &Place,
+    follower: Child,
+    mut from: impl Read + Send + 'static,
+) -> Vec<u8> {
+    let reader = thread::spawn(move || read_some(&mut from, usize::MAX));
+    finish(place, follower);
+    reader.join().unwrap()
 }
 
 /// Where in the lines of the folder what a run delivered begins and ends, without a line that was cut at its end.
@@ -63,7 +83,7 @@ fn check(runs: &[Vec<u8>], lost: usize) {
 #[test]
 fn a_killed_follower_loses_nothing_on_its_standard_output() {
     let place = Place::new();
-    seal(&place, &lines(0, LINES), &["--rotate-size", "100K"]);
+    seal_all(&place);
     let mut runs = Vec::new();
     for bytes in [1, 1_500_000, 1_200_000] {
         let mut follower = following(&place, &[]);
@@ -74,18 +94,15 @@ fn a_killed_follower_loses_nothing_on_its_standard_output() {
         runs.push(run);
     }
     let mut last = following(&place, &[]);
-    let mut output = last.stdout.take().unwrap();
-    let reader = thread::spawn(move || read_some(&mut output, usize::MAX));
-    wait_for_segments(&place, segments(&place.path("logs")).len());
-    assert_exit(&stop(last), 0);
-    runs.push(reader.join().unwrap());
+    let output = last.stdout.take().unwrap();
+    runs.push(read_to_the_end(&place, last, output));
     check(&runs, 0);
 }
 
 #[test]
 fn a_reader_of_standard_output_that_goes_away_loses_what_the_pipe_held() {
     let place = Place::new();
-    seal(&place, &lines(0, LINES), &["--rotate-size", "100K"]);
+    seal_all(&place);
     let mut first = following(&place, &[]);
     let mut output = first.stdout.take().unwrap();
     let read = read_some(&mut output, 1_500_000);
@@ -93,18 +110,15 @@ fn a_reader_of_standard_output_that_goes_away_loses_what_the_pipe_held() {
     let ended = first.wait_with_output().unwrap();
     assert!(!ended.status.success());
     let mut last = following(&place, &[]);
-    let mut output = last.stdout.take().unwrap();
-    let reader = thread::spawn(move || read_some(&mut output, usize::MAX));
-    wait_for_segments(&place, segments(&place.path("logs")).len());
-    assert_exit(&stop(last), 0);
+    let output = last.stdout.take().unwrap();
     // A line may have been read in part.
-    check(&[read, reader.join().unwrap()], (64 << 10) + 100);
+    check(&[read, read_to_the_end(&place, last, output)], (64 << 10) + 100);
 }
 
 #[test]
 fn a_killed_follower_loses_nothing_on_its_way_to_a_peer_that_acknowledges_nothing() {
     let place = Place::new();
-    seal(&place, &lines(0, LINES), &["--rotate-size", "100K"]);
+    seal_all(&place);
     let listener = UnixListener::bind(place.path("peer.sock")).unwrap();
     let to = unix(&place.path("peer.sock"));
     let mut runs = Vec::new();
@@ -116,18 +130,15 @@ fn a_killed_follower_loses_nothing_on_its_way_to_a_peer_that_acknowledges_nothin
         runs.push(run);
     }
     let last = following(&place, &["-q", "--connect", &to]);
-    let mut peer = listener.accept().unwrap().0;
-    let reader = thread::spawn(move || read_some(&mut peer, usize::MAX));
-    wait_for_segments(&place, segments(&place.path("logs")).len());
-    assert_exit(&stop(last), 0);
-    runs.push(reader.join().unwrap());
+    let peer = listener.accept().unwrap().0;
+    runs.push(read_to_the_end(&place, last, peer));
     check(&runs, 0);
 }
 
 #[test]
 fn a_killed_follower_goes_on_in_the_next_file_and_loses_nothing() {
     let place = Place::new();
-    seal(&place, &lines(0, LINES), &["--rotate-size", "100K"]);
+    seal_all(&place);
     let out = place.path("out").display().to_string();
     let mut first = following(&place, &["-o", &out]);
     wait_until("something is in the file", || {
@@ -136,8 +147,7 @@ fn a_killed_follower_goes_on_in_the_next_file_and_loses_nothing() {
     first.kill().unwrap();
     first.wait().unwrap();
     let second = following(&place, &["-o", &out]);
-    wait_for_segments(&place, segments(&place.path("logs")).len());
-    assert_exit(&stop(second), 0);
+    finish(&place, second);
     check(&["out", "out.000001"].map(|name| fs::read(place.path(name)).unwrap_or_default()), 0);
 }
 
