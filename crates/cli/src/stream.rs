@@ -10,6 +10,7 @@ pub mod key;
 mod metrics;
 mod pace;
 mod replay;
+mod running;
 mod service;
 mod status;
 pub mod stored;
@@ -29,12 +30,13 @@ use wattlock_stream::gateway::{
     Address, Counters, Error, Inlet, Opening, OpeningLimits, Protocol, Recording, Recordings,
     Rotation, Sealing, Split,
 };
-use wattlock_stream::{Live, Message, Room};
+use wattlock_stream::{Live, Message, Room, Settings};
 
 use crate::args;
 use ends::Findings;
+use running::{Stream, Streams};
 use service::Service;
-use tenants::{Host, Tenants};
+use tenants::Tenants;
 
 /// Either way.
 #[derive(Clone)]
@@ -134,53 +136,55 @@ pub fn run(args: &args::Stream) -> Ended {
         return forwarding::store(args, tls, tenants);
     }
     let findings = Findings::new(args.quiet);
-    let (settings, note) = pace::settings(args)?;
     let mut forwarders = Vec::new();
-    let (way, live) = if args.open {
+    let mut note = None;
+    let mut settings = || {
+        let (settings, told) = pace::settings(args)?;
+        note = told;
+        anyhow::Ok(settings)
+    };
+    let mut streams = Vec::new();
+    if args.open {
         let unlock = key::unlock(args)?;
         let limits = OpeningLimits {
             frame: usize::try_from(longest(args))? + MARKS,
             header: key::max_header(args),
             keys: if args.listen.is_some() { KEYS_OF_PEERS } else { KEYS_OF_FILES },
         };
-        let opening = Opening::new(unlock, limits, findings.listener());
-        let exit = ends::exit(args, opening.counters(), &findings)?;
-        let live = Live::start(settings, opening.sink(exit))?;
-        opening.use_pool(live.pool());
-        (Way::Open(opening), live)
+        let first = Opening::new(unlock, limits, findings.listener());
+        for exit in ends::exits(args, first.counters(), &findings)? {
+            let opening = if streams.is_empty() { Arc::clone(&first) } else { first.another() };
+            let live = Live::start(settings()?, opening.sink(exit))?;
+            opening.use_pool(live.pool());
+            streams.push(Stream { way: Way::Open(opening), live });
+        }
     } else if let Some(path) = folder::of_output(args) {
-        let names = tenants.as_ref().map(Tenants::names);
+        let names = tenants.as_ref().map(|tenants| tenants.names());
         let recordings = folder::recordings(args, &path, names, split(args), &findings)?;
         let retry = ends::retry(args, recordings.counters(), &findings);
         let sink =
             recordings.sink(&retry).with_context(|| format!("cannot write to {}", Shown(&path)))?;
-        let live = Live::start(settings, sink)?;
+        let live = Live::start(settings()?, sink)?;
         recordings.use_pool(live.pool());
         for recording in recordings.all() {
             forwarders.extend(forwarding::start(args, recording, &findings)?);
         }
-        (Way::Record(recordings), live)
+        streams.push(Stream { way: Way::Record(recordings), live });
     } else {
         let (stream_key, key_header) = key::stream_key(args)?;
         let rotation = Rotation { bytes: args.rotate_size, seconds: args.rotate_time };
         let ratchet = Ratchet::default();
-        let sealing = Sealing::new(stream_key, key_header, split(args), rotation, ratchet);
-        let counters = sealing.counters();
-        let live = match &args.connect {
-            None => {
-                let outlet = ends::outlet(args, counters, &findings)?;
-                Live::start(settings, sealing.sink(outlet))?
-            }
-            Some(address) => {
-                let retry = ends::retry(args, counters, &findings);
-                let link = sealing.link(tls::destination(args, address)?, retry);
-                let link = link.with_context(|| format!("cannot connect to {address}"))?;
-                Live::start(settings, link)?
-            }
-        };
-        sealing.use_pool(live.pool());
-        (Way::Seal(sealing), live)
-    };
+        let first = Sealing::new(stream_key, key_header, split(args), rotation, ratchet);
+        for number in 0..pace::readers(args) {
+            let sealing = if number == 0 { Arc::clone(&first) } else { first.another() };
+            let live = seal(args, &sealing, settings()?, &findings)?;
+            sealing.use_pool(live.pool());
+            streams.push(Stream { way: Way::Seal(sealing), live });
+        }
+    }
+    let mut streams = streams.into_iter();
+    let first = streams.next().context("there is no stream")?;
+    let streams = Streams { first, others: streams.collect() };
     if let Some(note) = note.filter(|_| !args.quiet) {
         say!("{note}");
     }
@@ -188,13 +192,31 @@ pub fn run(args: &args::Stream) -> Ended {
         .enable_all()
         .build()
         .context("cannot start the network's thread")?;
-    let host = Arc::new(Host { way: way.clone(), tenants });
-    let service = Service { args, way, live, host, tls, findings: findings.clone() };
+    let service =
+        Service { args, streams, tenants: tenants.map(Arc::new), tls, findings: findings.clone() };
     let ended = runtime.block_on(service.run())?;
     let code = forwarding::finish(args, forwarders, &findings, ended);
     // A thread that reads standard input may be left; it must not be waited for.
     runtime.shutdown_background();
     Ok(code)
+}
+
+/// Starts a stream that seals for a peer, files or standard output.
+fn seal(
+    args: &args::Stream,
+    sealing: &Arc<Sealing>,
+    settings: Settings,
+    findings: &Findings,
+) -> anyhow::Result<Live> {
+    let counters = sealing.counters();
+    let Some(address) = &args.connect else {
+        let outlet = ends::outlet(args, counters, findings)?;
+        return Ok(Live::start(settings, sealing.sink(outlet))?);
+    };
+    let retry = ends::retry(args, counters, findings);
+    let link = sealing.link(tls::destination(args, address)?, retry);
+    let link = link.with_context(|| format!("cannot connect to {address}"))?;
+    Ok(Live::start(settings, link)?)
 }
 
 /// Bytes of the marks around a message, and then some.
@@ -269,6 +291,9 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
             "--open --listen takes no passphrase, since each connection would derive a key from it; \
              use -i or --key-file",
         ));
+    }
+    if args.readers.is_some() && args.connect.is_none() {
+        return Err(usage("--readers requires --connect, since files and folders have one writer"));
     }
     folder::check(args)?;
     tls::check(args)?;

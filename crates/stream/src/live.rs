@@ -177,6 +177,17 @@ pub struct Summary {
     pub failure: Option<Error>,
 }
 
+impl Summary {
+    /// Adds how a stream ended that ran at the same time. The first failure counts.
+    pub fn add(&mut self, other: Self) {
+        self.stats.add(&other.stats);
+        self.undelivered += other.undelivered;
+        if self.failure.is_none() {
+            self.failure = other.failure;
+        }
+    }
+}
+
 /// What the threads of a stream share.
 struct Shared {
     window: Arc<Window<Message>>,

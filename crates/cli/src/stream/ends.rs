@@ -14,15 +14,15 @@ use wattlock_host::exit::{self, AUTHENTICATION, FAILURE, usage};
 use wattlock_host::invocation::{is_read_and_appended_to, is_stdin, is_stream};
 use wattlock_stream::frame::Error as FrameError;
 use wattlock_stream::gateway::{
-    BackendLimits, Counters, Files, Merged, MessageOutput, Notice, Outlet, PerConnection, Retry,
-    Segments, Stdout, Unended,
+    Address, BackendLimits, Counters, Files, Merged, MessageOutput, Notice, Outlet, PerConnection,
+    Retry, Segments, Stdout, Unended,
 };
 use wattlock_stream::segment::Error as SegmentError;
 
 use crate::args;
 use crate::lock::lock;
 use crate::stream::key::KeyHeader;
-use crate::stream::{descriptors, tls};
+use crate::stream::{descriptors, pace, tls};
 
 /// What was found while streams came and went.
 #[derive(Clone)]
@@ -238,19 +238,42 @@ pub fn exit(
     counters: &Arc<Counters>,
     findings: &Findings,
 ) -> anyhow::Result<Box<dyn MessageOutput>> {
-    let Some(address) = &args.connect else {
-        let outlet = outlet(args, counters, findings)?;
-        return Ok(Box::new(Merged::new(outlet, Arc::clone(counters))));
-    };
+    Ok(match &args.connect {
+        None => Box::new(Merged::new(outlet(args, counters, findings)?, Arc::clone(counters))),
+        Some(address) => Box::new(backends(args, address, counters, findings)?),
+    })
+}
+
+/// The same for each of `--readers`.
+pub fn exits(
+    args: &args::Stream,
+    counters: &Arc<Counters>,
+    findings: &Findings,
+) -> anyhow::Result<Vec<Box<dyn MessageOutput>>> {
+    let Some(address) = &args.connect else { return Ok(vec![exit(args, counters, findings)?]) };
+    let first = backends(args, address, counters, findings)?;
+    let mut exits: Vec<Box<dyn MessageOutput>> = Vec::new();
+    for _ in 1..pace::readers(args) {
+        exits.push(Box::new(first.another().context("cannot start a thread")?));
+    }
+    exits.push(Box::new(first));
+    Ok(exits)
+}
+
+fn backends(
+    args: &args::Stream,
+    address: &Address,
+    counters: &Arc<Counters>,
+    findings: &Findings,
+) -> anyhow::Result<PerConnection> {
     let limits = BackendLimits {
         queued: args.window,
         stall: Duration::from_secs(args.peer_timeout.into()),
         connections: descriptors::for_connections(args),
     };
-    let counters = Arc::clone(counters);
     let to = tls::destination(args, address)?;
-    let backends = PerConnection::new(to, limits, counters, findings.listener());
-    Ok(Box::new(backends.context("cannot start a thread")?))
+    PerConnection::new(to, limits, Arc::clone(counters), findings.listener())
+        .context("cannot start a thread")
 }
 
 /// Standard output, or files.

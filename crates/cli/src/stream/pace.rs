@@ -15,7 +15,7 @@ use crate::args;
 
 /// How the stream is run, and what there is to tell of that.
 pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>)> {
-    let workers = args::threads(args.threads);
+    let workers = args::threads(args.threads).div_ceil(readers(args).into());
     let rate = rate_of_one()?;
     let mut settings = Settings::continuous(args.window, workers, rate)?;
     let mut told = None;
@@ -58,16 +58,35 @@ pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>
         ));
     }
     let mut settings = with_policy(args, settings);
-    // With few CPUs, to wake a worker costs more than to seal a message. Other policies choose workers as they were
-    // described.
-    settings.shortcut = workers <= FEW
+    // To wake a worker costs more than to seal a message, unless sealing is slow and there are workers to spare. Other
+    // policies choose workers as they were described.
+    settings.shortcut = (workers <= FEW || rate >= FAST)
         && matches!(settings.pace, Pace::Workers)
         && matches!(settings.velocity, Velocity::Paced { .. });
     Ok((settings, told))
 }
 
+/// Threads that read, each into a stream of its own.
+pub fn readers(args: &args::Stream) -> u16 {
+    let can_have_more = args.listen.is_some()
+        && args.connect.is_some()
+        && args.device.is_none()
+        && !args.set_clocks;
+    match args.readers {
+        Some(readers) => readers,
+        None if can_have_more && args::threads(args.threads) >= MANY => 2,
+        None => 1,
+    }
+}
+
+/// Threads from which two readers were as fast as one in each case that was measured, and up to twice as fast.
+const MANY: usize = 16;
+
 /// Threads up to which the one that reads seals, too.
 const FEW: usize = 2;
+
+/// Bytes a second: about what a thread reads from a socket. Where it seals faster than that, it seals what it reads.
+const FAST: f64 = 2e9;
 
 /// The policy that was asked for.
 fn with_policy(args: &args::Stream, mut settings: Settings) -> Settings {

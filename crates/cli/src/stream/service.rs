@@ -16,23 +16,23 @@ use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use wattlock_file::Shown;
 use wattlock_host::exit::FAILURE;
-use wattlock_stream::gateway::{Error, Limits, Listener, Stop, TlsServer, pump};
-use wattlock_stream::{Live, Summary};
+use wattlock_stream::Summary;
+use wattlock_stream::gateway::{Counters, Error, Limits, Listener, Stop, TlsServer, pump};
 
 use super::ends::{Findings, chain, frames};
 use super::joules::Joules;
+use super::running::{Stream, Streams};
 use super::status::Line;
-use super::tenants::Host;
+use super::tenants::{Host, Tenants};
 use super::{Way, Writer, code, descriptors, metrics};
 use crate::args;
 
-/// A stream that runs.
+/// Streams that run.
 pub struct Service<'a> {
     pub args: &'a args::Stream,
-    pub way: Way,
-    pub live: Live,
+    pub streams: Streams,
     /// Says who is served.
-    pub host: Arc<Host>,
+    pub tenants: Option<Arc<Tenants>>,
     pub tls: Option<TlsServer>,
     pub findings: Findings,
 }
@@ -74,15 +74,15 @@ impl Service<'_> {
             Ok(opened) => opened,
             Err(error) => {
                 // A folder may have begun a segment, to account for others.
-                for writer in self.way.writers() {
+                for (writer, live) in self.streams.writers() {
                     if matches!(writer, Writer::Folder(_))
-                        && let Ok(room) = self.live.reserve(Writer::END_NEEDS).await
+                        && let Ok(room) = live.reserve(Writer::END_NEEDS).await
                     {
                         let _ = writer.finish(room);
                     }
                 }
                 // Its output goes with it, before the program does.
-                let _ = self.live.finish(None);
+                let _ = self.streams.finish(None);
                 return Err(error);
             }
         };
@@ -103,12 +103,13 @@ impl Service<'_> {
     }
 
     async fn input(&self) -> anyhow::Result<Input> {
-        let window = Arc::clone(self.live.window());
+        let Stream { way, live } = &self.streams.first;
+        let window = Arc::clone(live.window());
         let Some(address) = &self.args.listen else {
             let (sender, receiver) = oneshot::channel();
             let stop = Stop::new().context("cannot watch standard input")?;
             let stopped = stop.clone();
-            let counters = Arc::clone(self.way.counters());
+            let counters = Arc::clone(way.counters());
             let mut inputs = Vec::new();
             for path in &self.args.paths {
                 let shown = Shown(path);
@@ -120,7 +121,7 @@ impl Service<'_> {
                 let stdin = stdin.context("standard input is closed")?;
                 inputs.push(("standard input".into(), File::from(stdin)));
             }
-            let way = self.way.clone();
+            let way = way.clone();
             let read = move || {
                 let mut ended = Ok(());
                 for (name, mut file) in inputs {
@@ -151,15 +152,23 @@ impl Service<'_> {
             }),
             partial: self.args.window,
         };
-        let counters = Arc::clone(self.way.counters());
+        let counters = Arc::clone(way.counters());
         let notify = self.findings.listener();
-        let (at, host) = ((address, self.tls.clone()), Arc::clone(&self.host) as Arc<_>);
-        let listener = Listener::open(at, host, limits, &self.live, counters, notify).await;
-        let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
+        let at = (address, self.tls.clone());
+        let listener = Listener::open(at, self.host(way), limits, live, counters, notify).await;
+        let mut listener = listener.with_context(|| format!("cannot listen at {address}"))?;
+        for Stream { way, live } in &self.streams.others {
+            let added = listener.add_reader(self.host(way), live);
+            added.context("cannot start a thread")?;
+        }
         if !self.args.quiet {
             say!("listening at {}", listener.address());
         }
         Ok(Input::Listener(Box::new(listener)))
+    }
+
+    fn host(&self, way: &Way) -> Arc<Host> {
+        Arc::new(Host { way: way.clone(), tenants: self.tenants.clone() })
     }
 
     /// Takes in until the input ends, or nothing goes out.
@@ -185,21 +194,21 @@ impl Service<'_> {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            if self.live.window().is_closed() {
+            if self.streams.is_closed() {
                 return;
             }
-            for writer in self.way.writers() {
+            for (writer, live) in self.streams.writers() {
                 if writer.is_due()
-                    && let Ok(room) = self.live.reserve(Writer::END_NEEDS).await
+                    && let Ok(room) = live.reserve(Writer::END_NEEDS).await
                     && let Err(error) = writer.rotate(room)
                 {
                     say!("cannot start the next file: {error}");
                 }
             }
             if line.is_shown() {
-                let stats = self.live.stats();
+                let stats = self.streams.stats();
                 velocity.look(stats.bytes);
-                line.draw(&stats, self.way.counters(), joules, velocity.value);
+                line.draw(&stats, self.streams.counters(), joules, velocity.value);
             }
         }
     }
@@ -207,10 +216,10 @@ impl Service<'_> {
     async fn scrape(&self, listener: Option<TcpListener>, joules: &Joules) {
         let velocity = std::cell::RefCell::new(Velocity::new());
         metrics::serve_at(listener, || {
-            let stats = self.live.stats();
+            let stats = self.streams.stats();
             let mut velocity = velocity.borrow_mut();
             velocity.look(stats.bytes);
-            metrics::text(&stats, self.way.counters(), joules, velocity.value)
+            metrics::text(&stats, self.streams.counters(), joules, velocity.value)
         })
         .await;
     }
@@ -222,7 +231,7 @@ impl Service<'_> {
         mut input: Input,
         mut signals: Signals,
     ) -> anyhow::Result<(ExitCode, Instant)> {
-        let Self { args, way, live, findings, .. } = self;
+        let Self { args, streams, findings, .. } = self;
         let started = Instant::now();
         let patience = Duration::from_secs(args.drain.into());
         // Waits for a working sink without a limit, unless a signal asked for the end.
@@ -239,12 +248,12 @@ impl Service<'_> {
         if matches!(over, Over::Stopped) && !args.quiet {
             say!("stopping; delivering what senders have written, for at most {} s", args.drain);
         }
-        let window = Arc::clone(live.window());
+        let windows = streams.windows();
         let until = started + patience;
         let is_ended = Cell::new(false);
         let end_stream = async || {
-            for writer in way.writers() {
-                let Ok(room) = live.reserve(Writer::END_NEEDS).await else { return };
+            for (writer, live) in streams.writers() {
+                let Ok(room) = live.reserve(Writer::END_NEEDS).await else { continue };
                 is_ended.set(true);
                 match writer.finish(room) {
                     // It was ended before.
@@ -259,18 +268,20 @@ impl Service<'_> {
         let draining = async {
             input.stop(until).await;
             end_stream().await;
-            live.close();
-            loop {
-                let window = Arc::clone(&window);
-                let soon = Instant::now() + Duration::from_millis(100);
-                let drained =
-                    tokio::task::spawn_blocking(move || window.wait_drained(Some(soon))).await;
-                if drained.unwrap_or(true) {
-                    break;
+            streams.close();
+            for window in &windows {
+                loop {
+                    let window = Arc::clone(window);
+                    let soon = Instant::now() + Duration::from_millis(100);
+                    let drained =
+                        tokio::task::spawn_blocking(move || window.wait_drained(Some(soon))).await;
+                    if drained.unwrap_or(true) {
+                        break;
+                    }
                 }
             }
             // Backends may still have something to take, unless nothing goes out any more.
-            while way.counters().kept.load(Ordering::Relaxed) > 0 && !live.has_failed() {
+            while streams.counters().kept.load(Ordering::Relaxed) > 0 && !streams.has_failed() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
@@ -302,19 +313,20 @@ impl Service<'_> {
             }
         }
         drop(draining);
-        input.halt(&live).await;
+        input.halt(&streams).await;
         // What was read is a whole stream, if its sink takes the last frames.
         let last = Instant::now() + LAST_FRAMES;
         if !is_ended.get() {
             let _ = timeout(LAST_FRAMES, end_stream()).await;
         }
-        live.close();
+        streams.close();
         let left =
             deadline.map_or_else(|| Instant::now() + patience, |deadline| deadline.max(last));
-        let summary = live.finish(Some(left));
+        let counters = Arc::clone(streams.counters());
+        let summary = streams.finish(Some(left));
         // Without a signal, the time begins with the end of the input.
         let end = deadline.unwrap_or_else(|| Instant::now() + patience);
-        Ok((conclude(args, &way, &findings, summary, is_read), end))
+        Ok((conclude(args, &counters, &findings, summary, is_read), end))
     }
 }
 
@@ -339,7 +351,7 @@ impl Input {
     }
 
     /// Reads nothing more. What is left is counted.
-    async fn halt(&mut self, live: &Live) {
+    async fn halt(&mut self, streams: &Streams) {
         match self {
             Self::Listener(listener) => {
                 listener.halt().await;
@@ -347,7 +359,7 @@ impl Input {
             Self::Stdin(ended, stop) => {
                 stop.halt();
                 // It may wait for room.
-                live.close();
+                streams.close();
                 if !ended.is_terminated() {
                     let _ = timeout(MOMENT, ended).await;
                 }
@@ -362,13 +374,12 @@ const MOMENT: Duration = Duration::from_secs(1);
 /// Reports how it ended, and returns the exit code.
 fn conclude(
     args: &args::Stream,
-    way: &Way,
+    counters: &Counters,
     findings: &Findings,
     summary: Summary,
     is_read: bool,
 ) -> ExitCode {
     let Summary { stats, undelivered, failure } = summary;
-    let counters = way.counters();
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
     let undelivered = undelivered + load(&counters.kept);
     if let Some(error) = &failure {

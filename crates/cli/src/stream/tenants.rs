@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context;
 use wattlock_engine::crypto::sha2::Sha256;
@@ -113,7 +114,7 @@ fn normal(name: &str) -> String {
 pub struct Host {
     pub way: Way,
     /// All may send if there is no list.
-    pub tenants: Option<Tenants>,
+    pub tenants: Option<Arc<Tenants>>,
 }
 
 impl Welcome for Host {

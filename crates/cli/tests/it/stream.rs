@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::process::Output;
 use std::thread;
 
-use crate::support::stream::{Gateway, open, opened, sealed, stream};
+use crate::support::stream::{Gateway, json_summary, open, opened, sealed, stream};
 use crate::support::{Place, assert_exit, pattern, stderr, wattlock, with_input};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -344,6 +344,9 @@ fn flags_that_make_no_sense_are_refused() {
         &["--listen", "tcp:127.0.0.1:99999"],
         &["--open"],
         &["--idle-timeout", "3"],
+        &["--readers", "2"],
+        &["--readers", "0", "--listen", "tcp:127.0.0.1:0", "--connect", "tcp:127.0.0.1:1"],
+        &["--readers", "2", "--listen", "tcp:127.0.0.1:0", "-o", "a.wls"],
     ] {
         assert_exit(&with_input(stream(&place).args(args), b""), 2);
     }
@@ -351,7 +354,7 @@ fn flags_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn two_gateways_hand_on_every_connection_with_few_threads_and_with_many() {
+fn two_gateways_hand_on_every_connection_on_one_thread_with_workers_and_with_several_readers() {
     // Short lines, lines of which each is a unit, and some that are longer than what is read at once.
     let text = |sender: usize| {
         let lens = [20, 1000, 70_000, 92_000, 3, 600_000];
@@ -360,7 +363,13 @@ fn two_gateways_hand_on_every_connection_with_few_threads_and_with_many() {
             .map(|(line, len)| format!("{sender} {line} {}\n", "x".repeat(len)))
             .collect::<String>()
     };
-    for threads in ["2", "4"] {
+    // The thread that reads also seals, others do, and there are three that read.
+    let ways = [
+        (&["--threads", "2"][..], 1),
+        (&["--threads", "4", "--policy", "race-to-idle"], 1),
+        (&["--readers", "3"], 3),
+    ];
+    for (way, links) in ways {
         let place = Place::new();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let backend = format!("tcp:{}", listener.local_addr().unwrap());
@@ -378,13 +387,13 @@ fn two_gateways_hand_on_every_connection_with_few_threads_and_with_many() {
         });
         let opening = Gateway::start_with(
             wattlock()
-                .args(["stream", "--open", "--listen", "tcp:127.0.0.1:0", "--threads", threads])
+                .args(["stream", "--open", "--listen", "tcp:127.0.0.1:0", "--json"])
+                .args(way)
                 .args(["--connect", &backend, "-i"])
                 .arg(place.path("key.txt")),
         );
-        let args = ["--listen", "tcp:127.0.0.1:0", "--framing", "ndjson", "--threads", threads];
-        let gateway =
-            Gateway::start(&place, &[&args[..], &["--connect", &opening.address()]].concat());
+        let args = ["--listen", "tcp:127.0.0.1:0", "--framing", "ndjson", "--json", "--connect"];
+        let gateway = Gateway::start(&place, &[&args[..], &[&*opening.address()], way].concat());
         let address = gateway.address();
         thread::scope(|scope| {
             for sender in 0..SENDERS {
@@ -398,10 +407,17 @@ fn two_gateways_hand_on_every_connection_with_few_threads_and_with_many() {
         let mut came = backends.join().unwrap();
         came.sort_by_key(|text| text.split(' ').next().unwrap().parse::<usize>().unwrap());
         for (sender, came) in came.iter().enumerate() {
-            assert!(*came == text(sender), "{threads} threads, sender {sender}");
+            assert!(*came == text(sender), "{way:?}, sender {sender}");
         }
-        assert_exit(&gateway.stop(), 0);
-        assert_exit(&opening.stop(), 0);
+        for (gateway, connections) in [(gateway, SENDERS), (opening, links)] {
+            let ended = gateway.stop();
+            assert_exit(&ended, 0);
+            let json = json_summary(&ended);
+            assert_eq!(json["connections"], connections, "{way:?}");
+            let all: usize = (0..SENDERS).map(|sender| text(sender).len()).sum();
+            let bytes = if connections == SENDERS { "in_bytes" } else { "out_bytes" };
+            assert_eq!(json[bytes], all, "{way:?}");
+        }
     }
     const SENDERS: usize = 6;
 }

@@ -10,6 +10,7 @@ mod table;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -92,7 +93,14 @@ impl<'a> Bench<'a> {
         )
         .context("openssl makes the certificate for stunnel and socat")?;
         let (mut between, mut tools, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
         for one in Between::ALL {
+            // Both programs, senders and the sink want CPUs, too.
+            if matches!(one, Between::Readers(readers) if cpus < 2 * usize::from(readers) && readers > 2)
+            {
+                skipped.push(format!("{}: {cpus} CPUs", one.name()));
+                continue;
+            }
             match one.needs() {
                 None => tools.push((one.name().into(), env!("CARGO_PKG_VERSION").into())),
                 Some((program, args)) => match version(program, args) {
@@ -166,7 +174,7 @@ impl<'a> Bench<'a> {
             // A process for each connection.
             MANY => !matches!(between, Between::Socat | Between::Rsyslog),
             SHORT => true,
-            PACED => !matches!(between, Between::Pairs | Between::Rsyslog),
+            PACED => !matches!(between, Between::Readers(_) | Between::Rsyslog),
             _ => **between != Between::Rsyslog,
         };
         let between: Vec<Between> = self.between.iter().filter(takes_part).copied().collect();
@@ -207,7 +215,7 @@ fn through(between: Between, load: Load, folder: &Path) -> anyhow::Result<(Cost,
     let clock = Clock::new();
     let sink = Sink::start(load, clock)?;
     let programs = Programs::start(between, sink.address, folder)?;
-    let sending = send(load, programs.entries(), clock)?;
+    let sending = send(load, programs.entry, clock)?;
     let began = sending.began;
     // With time stamps, connections have to end for the sink to end.
     let arrived = match load.rate {

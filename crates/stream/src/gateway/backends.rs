@@ -59,7 +59,7 @@ struct Shared {
     pub to: Destination,
     pub patience: BackendLimits,
     pub counters: Arc<Counters>,
-    pub descriptors: Semaphore,
+    pub descriptors: Arc<Semaphore>,
     notify: Arc<dyn Fn(Notice) + Send + Sync>,
     queued: AtomicU64,
     /// Buffers that were written, for the next units.
@@ -81,17 +81,26 @@ impl PerConnection {
         counters: Arc<Counters>,
         notify: impl Fn(Notice) + Send + Sync + 'static,
     ) -> io::Result<Self> {
+        let descriptors = Arc::new(Semaphore::new(patience.connections.max(1)));
+        Self::start(Shared::new(to, patience, counters, descriptors, Arc::new(notify)))
+    }
+
+    /// The same for another stream, with outboxes of its own. Together they have as many connections as one.
+    ///
+    /// # Errors
+    /// That its thread cannot be started.
+    pub fn another(&self) -> io::Result<Self> {
+        let Shared { to, patience, counters, descriptors, notify, .. } = &*self.shared;
+        let (counters, descriptors) = (Arc::clone(counters), Arc::clone(descriptors));
+        Self::start(Shared::new(to.clone(), *patience, counters, descriptors, Arc::clone(notify)))
+    }
+
+    fn start(shared: Shared) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let tasks = runtime.handle().clone();
         let (runs, ended) = oneshot::channel::<()>();
         let work = move || drop(runtime.block_on(ended));
         thread::Builder::new().name("backends".into()).spawn(work)?;
-        let descriptors = Semaphore::new(patience.connections.max(1));
-        let (notify, queued) = (Arc::new(notify), AtomicU64::new(0));
-        let (refuses, room) = (AtomicBool::new(false), Bell::default());
-        let spare = ArrayQueue::new(SPARE);
-        let shared =
-            Shared { to, patience, counters, descriptors, notify, queued, spare, refuses, room };
         Ok(Self { outboxes: Arc::default(), shared: Arc::new(shared), tasks, _runs: runs })
     }
 
@@ -205,6 +214,18 @@ impl Outboxes {
 }
 
 impl Shared {
+    fn new(
+        to: Destination,
+        patience: BackendLimits,
+        counters: Arc<Counters>,
+        descriptors: Arc<Semaphore>,
+        notify: Arc<dyn Fn(Notice) + Send + Sync>,
+    ) -> Self {
+        let (queued, refuses) = (AtomicU64::new(0), AtomicBool::new(false));
+        let (spare, room) = (ArrayQueue::new(SPARE), Bell::default());
+        Self { to, patience, counters, descriptors, notify, queued, spare, refuses, room }
+    }
+
     /// Keeps a buffer for a unit that follows, unless it is very long, or there are enough.
     pub fn reuse(&self, buffer: Vec<u8>) {
         if buffer.capacity() <= LONGEST_SPARE {

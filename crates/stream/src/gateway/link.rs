@@ -42,6 +42,8 @@ pub(super) struct Link {
     sent: BTreeMap<u64, Previous>,
     /// Messages that are pending.
     kept: u64,
+    /// As many of them were counted.
+    counted: u64,
     /// Messages that were sent over this connection. Nothing proves that they arrived.
     unconfirmed: u64,
     resealing: Option<FrameMigration>,
@@ -116,6 +118,7 @@ impl Link {
             first_sent: 0,
             sent: BTreeMap::new(),
             kept: 0,
+            counted: 0,
             unconfirmed: 0,
             resealing: None,
             broken: None,
@@ -343,8 +346,11 @@ impl Link {
         Ok(())
     }
 
-    fn note_kept(&self) {
-        self.sealing.counters().kept.store(self.kept, Ordering::Relaxed);
+    fn note_kept(&mut self) {
+        // Other links count there, too.
+        let more = self.kept.wrapping_sub(self.counted);
+        self.sealing.counters().kept.fetch_add(more, Ordering::Relaxed);
+        self.counted = self.kept;
     }
 }
 

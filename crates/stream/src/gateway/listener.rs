@@ -1,11 +1,13 @@
-//! Accepts thousands of connections on one thread, and ends them in good order.
+//! Accepts thousands of connections, reads them on one thread or several, and ends them in good order.
 
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -21,15 +23,32 @@ pub struct Listener {
     /// Closed once nothing more is accepted.
     door: Option<Door>,
     address: Address,
-    served: Arc<Served>,
     limits: Limits,
-    host: Arc<dyn Welcome>,
+    counters: Arc<Counters>,
+    notify: Arc<dyn Fn(Notice) + Send + Sync>,
+    /// The first reads on the thread that accepts.
+    readers: Vec<Reader>,
     tasks: JoinSet<()>,
     accepted: u64,
 }
 
+/// What reads connections into one stream.
+struct Reader {
+    served: Arc<Served>,
+    host: Arc<dyn Welcome>,
+    /// Its thread, if it is not the one that accepts.
+    thread: Option<ReaderThread>,
+}
+
+struct ReaderThread {
+    runtime: Handle,
+    /// Ends the thread when it is dropped.
+    _runs: oneshot::Sender<()>,
+}
+
 impl Listener {
-    /// Listens at `address`, for a stream. `host` says who is served.
+    /// Listens at `address`, for a stream. `host` says who is served. `counters` are those of all streams that
+    /// connections are read into.
     ///
     /// # Errors
     /// Fails if the address cannot be listened on.
@@ -43,20 +62,48 @@ impl Listener {
     ) -> io::Result<Self> {
         let door = Door::open(address, tls).await?;
         let address = door.address()?;
+        let mut listener = Self {
+            door: Some(door),
+            address,
+            limits,
+            counters,
+            notify: Arc::new(notify),
+            readers: Vec::new(),
+            tasks: JoinSet::new(),
+            accepted: 0,
+        };
+        listener.add(host, stream, None);
+        Ok(listener)
+    }
+
+    /// Reads some of the connections on a thread of its own, into another stream.
+    ///
+    /// # Errors
+    /// That the thread cannot be started.
+    pub fn add_reader(&mut self, host: Arc<dyn Welcome>, stream: &Live) -> io::Result<()> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (runs, ended) = oneshot::channel::<()>();
+        let name = format!("reader-{}", self.readers.len());
+        thread::Builder::new().name(name).spawn(move || drop(runtime.block_on(ended)))?;
+        self.add(host, stream, Some(ReaderThread { runtime: handle, _runs: runs }));
+        Ok(())
+    }
+
+    fn add(&mut self, host: Arc<dyn Welcome>, stream: &Live, thread: Option<ReaderThread>) {
         let served = Served {
             window: Arc::clone(stream.window()),
             shortcut: stream.shortcut(),
             pool: Arc::clone(stream.pool()),
-            budget: Budget::new(limits.partial),
+            budget: Budget::new(self.limits.partial),
             scratch: Mutex::default(),
-            limits,
+            limits: self.limits,
             phase: watch::Sender::new(Phase::Open),
-            counters,
-            notify: Box::new(notify),
+            counters: Arc::clone(&self.counters),
+            notify: Arc::clone(&self.notify),
             unlocks: Semaphore::new(UNLOCKS),
         };
-        let (served, tasks) = (Arc::new(served), JoinSet::new());
-        Ok(Self { door: Some(door), address, served, limits, host, tasks, accepted: 0 })
+        self.readers.push(Reader { served: Arc::new(served), host, thread });
     }
 
     /// Where it listens: with the port that the system chose, if it was asked for none.
@@ -73,7 +120,7 @@ impl Listener {
                 }
                 // Files or memory are short, or the peer is gone already.
                 Err(_) => {
-                    Counters::add(&self.served.counters.refused, 1);
+                    Counters::add(&self.counters.refused, 1);
                     tokio::time::sleep(BREATH).await;
                 }
             }
@@ -83,7 +130,7 @@ impl Listener {
     fn serve(&mut self, socket: Socket, peer: Option<String>) {
         // Only connections that are served are remembered.
         while self.tasks.try_join_next().is_some() {}
-        let counters = &self.served.counters;
+        let counters = &self.counters;
         if counters.open.load(Ordering::Relaxed) >= self.limits.connections {
             Counters::add(&counters.refused, 1);
             return;
@@ -92,8 +139,16 @@ impl Listener {
         Counters::add(&counters.connections, 1);
         Counters::add(&counters.open, 1);
         let who = peer.unwrap_or_else(|| format!("connection {}", self.accepted));
-        let (served, host) = (Arc::clone(&self.served), Arc::clone(&self.host));
-        self.tasks.spawn(connection::serve(served, socket, host, who));
+        // Each connection has what its reader shares.
+        let fewest = self.readers.iter().min_by_key(|reader| Arc::strong_count(&reader.served));
+        let Some(Reader { served, host, thread }) = fewest else { return };
+        let (served, host) = (Arc::clone(served), Arc::clone(host));
+        match thread {
+            None => self.tasks.spawn(connection::serve(served, socket, host, who)),
+            Some(thread) => {
+                self.tasks.spawn_on(serve_here(served, socket, host, who), &thread.runtime)
+            }
+        };
     }
 
     /// Accepts nothing more, reads every connection until it is quiet, and waits until every inlet
@@ -105,13 +160,15 @@ impl Listener {
                 self.serve(socket, peer.map(|peer| peer.to_string()));
             }
         }
-        self.served.phase.send_if_modified(|phase| {
-            let is_new = *phase < Phase::Draining;
-            if is_new {
-                *phase = Phase::Draining;
-            }
-            is_new
-        });
+        for reader in &self.readers {
+            reader.served.phase.send_if_modified(|phase| {
+                let is_new = *phase < Phase::Draining;
+                if is_new {
+                    *phase = Phase::Draining;
+                }
+                is_new
+            });
+        }
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         if timeout_at(deadline, ended).await.is_err() {
             self.halt().await;
@@ -121,10 +178,24 @@ impl Listener {
     /// Reads nothing more, and counts what is left unread.
     pub async fn halt(&mut self) {
         self.door = None;
-        self.served.phase.send_replace(Phase::Halted);
+        for reader in &self.readers {
+            reader.served.phase.send_replace(Phase::Halted);
+        }
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         // Only one that looks for keys takes any time.
         let _ = timeout(Duration::from_secs(1), ended).await;
+    }
+}
+
+/// Serves a connection that another thread accepted.
+async fn serve_here(served: Arc<Served>, socket: Socket, host: Arc<dyn Welcome>, who: String) {
+    match socket.move_here() {
+        Ok(socket) => connection::serve(served, socket, host, who).await,
+        Err(error) => {
+            served.counters.open.fetch_sub(1, Ordering::Relaxed);
+            Counters::add(&served.counters.cut, 1);
+            (served.notify)(Notice::Cut { who, why: error.to_string() });
+        }
     }
 }
 

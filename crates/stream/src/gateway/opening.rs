@@ -23,7 +23,7 @@ pub type Unlock = dyn Fn(&[u8]) -> Result<Secret<32>, frame::Error> + Send + Syn
 
 /// Makes inlets, each of which opens one input of sealed streams.
 pub struct Opening {
-    unlock: Box<Unlock>,
+    unlock: Arc<Unlock>,
     limits: OpeningLimits,
     /// Sources of what is in the window, in its order; also held while something is put.
     queue: Arc<Mutex<VecDeque<Arc<Mutex<Source>>>>>,
@@ -75,12 +75,28 @@ impl Opening {
         limits: OpeningLimits,
         notify: impl Fn(Notice) + Send + Sync + 'static,
     ) -> Arc<Self> {
+        Self::with(unlock.into(), limits, Arc::new(notify), Arc::default())
+    }
+
+    /// The same for inputs that are opened at the same time as these, with a sink of their own. What both do is
+    /// counted together.
+    pub fn another(&self) -> Arc<Self> {
+        let (unlock, notify) = (Arc::clone(&self.unlock), Arc::clone(&self.notify));
+        Self::with(unlock, self.limits, notify, Arc::clone(&self.counters))
+    }
+
+    fn with(
+        unlock: Arc<Unlock>,
+        limits: OpeningLimits,
+        notify: Arc<dyn Fn(Notice) + Send + Sync>,
+        counters: Arc<Counters>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             unlock,
             limits,
             queue: Arc::default(),
-            notify: Arc::new(notify),
-            counters: Arc::default(),
+            notify,
+            counters,
             broke_off: Arc::default(),
             sources: Mutex::new(0),
             on_source_end: Arc::default(),

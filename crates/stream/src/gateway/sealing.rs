@@ -36,7 +36,7 @@ pub struct Sealing {
 }
 
 struct State {
-    stream_key: Secret<32>,
+    stream_key: Arc<Secret<32>>,
     key_header: Vec<u8>,
     ratchet: Ratchet,
     rotation: Rotation,
@@ -131,23 +131,26 @@ impl Sealing {
         rotation: Rotation,
         ratchet: Ratchet,
     ) -> Arc<Self> {
-        let state = State {
-            stream_key,
-            key_header,
-            ratchet,
-            rotation,
-            stream: None,
-            streams: 0,
-            inlets: BTreeMap::new(),
-            before: Vec::new(),
-            ended: false,
+        let state = State::new(Arc::new(stream_key), key_header, ratchet, rotation);
+        Self::with_state(state, split, Arc::default())
+    }
+
+    /// The same for streams that are sealed at the same time as these. What both do is counted together.
+    pub fn another(&self) -> Arc<Self> {
+        let another = {
+            let State { stream_key, key_header, ratchet, rotation, .. } = &*lock(&self.state);
+            State::new(Arc::clone(stream_key), key_header.clone(), *ratchet, *rotation)
         };
+        Self::with_state(another, self.split, Arc::clone(&self.counters))
+    }
+
+    fn with_state(state: State, split: Split, counters: Arc<Counters>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(state),
             queue: Arc::default(),
             pool: Mutex::default(),
             split,
-            counters: Arc::default(),
+            counters,
             numbers: AtomicU64::new(0),
         })
     }
@@ -271,6 +274,25 @@ impl Sealing {
 }
 
 impl State {
+    fn new(
+        stream_key: Arc<Secret<32>>,
+        key_header: Vec<u8>,
+        ratchet: Ratchet,
+        rotation: Rotation,
+    ) -> Self {
+        Self {
+            stream_key,
+            key_header,
+            ratchet,
+            rotation,
+            stream: None,
+            streams: 0,
+            inlets: BTreeMap::new(),
+            before: Vec::new(),
+            ended: false,
+        }
+    }
+
     /// The stream, which begins if there is none.
     fn stream(&mut self) -> Result<&mut Stream, Error> {
         if self.stream.is_none() {

@@ -1,4 +1,4 @@
-//! What the connections of a listener share.
+//! What connections share that one thread reads.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -28,20 +28,20 @@ pub struct Limits {
     pub partial: u64,
 }
 
-/// What all connections share.
+/// What the connections of one thread share.
 pub(super) struct Served {
     pub window: Arc<Window<Message>>,
     /// The short way through the stream, if there is one.
     pub shortcut: Option<Shortcut>,
     pub budget: Budget,
-    /// What is read into before it is known how much of it has to be kept. All connections are served by one thread.
+    /// What is read into before it is known how much of it has to be kept. They are served by one thread.
     pub scratch: Mutex<Zeroizing<Vec<u8>>>,
     /// Where the next one comes from when a message takes it along.
     pub pool: Arc<Pool>,
     pub limits: Limits,
     pub phase: watch::Sender<Phase>,
     pub counters: Arc<Counters>,
-    pub notify: Box<dyn Fn(Notice) + Send + Sync>,
+    pub notify: Arc<dyn Fn(Notice) + Send + Sync>,
     /// Looking for keys takes time, and is left to this many threads.
     pub unlocks: Semaphore,
 }

@@ -230,6 +230,18 @@ impl Socket {
         })
     }
 
+    /// The same socket for the runtime of this thread, in place of the one that accepted it.
+    ///
+    /// # Errors
+    /// That the runtime cannot wait for it.
+    pub fn move_here(self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(stream) => Self::Tcp(TcpStream::from_std(stream.into_std()?)?),
+            Self::Unix(stream) => Self::Unix(UnixStream::from_std(stream.into_std()?)?),
+            Self::Tls(socket) => Self::Tls(Box::new(socket.move_here()?)),
+        })
+    }
+
     /// Completes the handshake, where there is one.
     pub async fn handshake(&self) -> io::Result<()> {
         match self {

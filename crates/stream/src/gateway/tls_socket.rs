@@ -23,6 +23,15 @@ impl TlsSocket {
         Self { stream, session: Mutex::new(session.into()), held: AtomicUsize::new(0) }
     }
 
+    /// The same for the runtime of this thread.
+    ///
+    /// # Errors
+    /// That the runtime cannot wait for it.
+    pub fn move_here(self) -> io::Result<Self> {
+        let stream = TcpStream::from_std(self.stream.into_std()?)?;
+        Ok(Self { stream, ..self })
+    }
+
     pub fn stream(&self) -> &TcpStream {
         &self.stream
     }

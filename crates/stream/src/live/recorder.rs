@@ -48,6 +48,34 @@ pub struct Stats {
     pub clock_refusal: Option<String>,
 }
 
+impl Stats {
+    /// Adds those of a stream that ran at the same time. The rung is the higher of both.
+    pub fn add(&mut self, other: &Self) {
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self.accepted += other.accepted;
+        self.messages += other.messages;
+        self.bytes += other.bytes;
+        self.refusals += other.refusals;
+        self.failures += other.failures;
+        self.working += other.working;
+        self.device_bytes += other.device_bytes;
+        self.delays.add(&other.delays);
+        self.in_use.buffered += other.in_use.buffered;
+        self.in_use.in_flight += other.in_use.in_flight;
+        self.unread += other.unread;
+        self.window += other.window;
+        if other.rung > self.rung {
+            self.rung = other.rung;
+            self.rung_name.clone_from(&other.rung_name);
+        }
+        self.clocks_set += other.clocks_set;
+        self.clocks_refused += other.clocks_refused;
+        if self.clock_refusal.is_none() {
+            self.clock_refusal.clone_from(&other.clock_refusal);
+        }
+    }
+}
+
 /// The distribution of delays, within 1 %.
 #[derive(Clone, Debug)]
 pub struct Delays(Histogram<u64>);
@@ -57,6 +85,11 @@ impl Delays {
         // These bounds are in order, so that this is never the other.
         let histogram = Histogram::new_with_max(LONGEST_NS, 2);
         Self(histogram.unwrap_or_else(|_| unreachable!("a histogram of nanoseconds to an hour")))
+    }
+
+    fn add(&mut self, other: &Self) {
+        // Both have the same bounds, so that this never fails.
+        let _ = self.0.add(&other.0);
     }
 
     /// The delay that this share of the messages does not exceed; zero of none. `0.99` is the 99th

@@ -176,13 +176,13 @@ async fn take_one(
 }
 
 /// Sends all of a load from one thread, and returns when that began.
-pub fn send(load: Load, to: [SocketAddr; 2], clock: Clock) -> anyhow::Result<Sending> {
+pub fn send(load: Load, to: SocketAddr, clock: Clock) -> anyhow::Result<Sending> {
     let (began, begin) = std::sync::mpsc::channel();
     let (end, ended) = oneshot::channel::<()>();
     let thread = thread::Builder::new().name("senders".into()).spawn(move || {
         runtime()?.block_on(async {
             let mut connections = Vec::new();
-            for to in to.into_iter().cycle().take(load.connections) {
+            for _ in 0..load.connections {
                 connections.push(connect(to).await?);
             }
             let _ = began.send(Instant::now());

@@ -74,7 +74,7 @@ fn record(load: Load, framing: &[&str], key: &Path, output: &Path) -> anyhow::Re
     command.args(["stream", "--listen", "tcp:127.0.0.1:0"]).args(framing).arg("--key-file");
     programs.add(command.arg(key).arg("-o").arg(output))?;
     let started = Instant::now();
-    send(load, programs.entries(), Clock::new())?.end()?;
+    send(load, programs.entry, Clock::new())?.end()?;
     let cost = programs.stop()?;
     Ok(Cost { wall: started.elapsed(), ..cost })
 }

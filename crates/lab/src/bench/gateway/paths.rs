@@ -23,8 +23,8 @@ pub enum Between {
     Relays,
     /// A gateway that seals and one that opens.
     Gateways,
-    /// Two such pairs side by side, with half of the connections each: what a link for each CPU would do.
-    Pairs,
+    /// The same with so many threads that read, and links between them.
+    Readers(u16),
     /// Both ends of stunnel.
     Stunnel,
     /// Both ends of socat with OpenSSL.
@@ -34,11 +34,12 @@ pub enum Between {
 }
 
 impl Between {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Nothing,
         Self::Relays,
         Self::Gateways,
-        Self::Pairs,
+        Self::Readers(2),
+        Self::Readers(4),
         Self::Stunnel,
         Self::Socat,
         Self::Rsyslog,
@@ -49,7 +50,8 @@ impl Between {
             Self::Nothing => "plain TCP",
             Self::Relays => "two relays",
             Self::Gateways => "wattlock",
-            Self::Pairs => "wattlock, two pairs",
+            Self::Readers(2) => "wattlock, 2 readers",
+            Self::Readers(_) => "wattlock, 4 readers",
             Self::Stunnel => "stunnel",
             Self::Socat => "socat",
             Self::Rsyslog => "rsyslog, plain",
@@ -71,8 +73,6 @@ impl Between {
 pub struct Programs {
     /// Where the program that was started last listens.
     pub entry: SocketAddr,
-    /// Where every second connection goes to, if that is another program.
-    other_entry: Option<SocketAddr>,
     children: Vec<Child>,
 }
 
@@ -94,13 +94,8 @@ impl Programs {
                     programs.add(&mut command)?;
                 }
             }
-            Between::Gateways => programs.add_gateways(folder)?,
-            Between::Pairs => {
-                programs.add_gateways(folder)?;
-                programs.other_entry = Some(programs.entry);
-                programs.entry = sink;
-                programs.add_gateways(folder)?;
-            }
+            Between::Gateways => programs.add_gateways(folder, 1)?,
+            Between::Readers(readers) => programs.add_gateways(folder, readers)?,
             Between::Stunnel => {
                 for is_client in [false, true] {
                     let port = free_port()?;
@@ -167,24 +162,20 @@ impl Programs {
     }
 
     fn before(entry: SocketAddr) -> Self {
-        Self { entry, other_entry: None, children: Vec::new() }
+        Self { entry, children: Vec::new() }
     }
 
-    fn add_gateways(&mut self, folder: &Path) -> anyhow::Result<()> {
+    fn add_gateways(&mut self, folder: &Path, readers: u16) -> anyhow::Result<()> {
         let key = folder.join("key");
         for seals in [false, true] {
             let mut command = Command::new(wattlock::program()?);
             command.args(["stream", "--listen", "tcp:127.0.0.1:0", "--connect"]);
             command.arg(format!("tcp:{}", self.entry)).arg("--key-file").arg(&key);
             command.arg(if seals { "--framing=ndjson" } else { "--open" });
+            command.arg("--readers").arg(readers.to_string());
             self.add(&mut command)?;
         }
         Ok(())
-    }
-
-    /// Where connections go to by turns.
-    pub fn entries(&self) -> [SocketAddr; 2] {
-        [self.entry, self.other_entry.unwrap_or(self.entry)]
     }
 
     /// Starts a program that says where it listens.

@@ -366,7 +366,7 @@ mod tests {
             to: Destination { address: Address::Unix("/nowhere".into()), tls: None },
             patience: BackendLimits { queued, stall, connections },
             counters: Arc::default(),
-            descriptors: Semaphore::new(1),
+            descriptors: Arc::new(Semaphore::new(1)),
             notify: Arc::new(|_| {}),
             queued: AtomicU64::new(0),
             spare: ArrayQueue::new(1),
