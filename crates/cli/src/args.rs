@@ -86,7 +86,7 @@ mod tests {
         assert!(counts.len() <= 20, "{} commands: {counts:#?}", counts.len());
         // 3 of them are --shard, of the commands that take trees.
         // A fifth are those of `stream`, which is a service.
-        let most = if cfg!(feature = "kafka") { 227 } else { 197 };
+        let most = if cfg!(feature = "kafka") { 228 } else { 198 };
         assert!(flags <= most, "{flags} flags: {counts:#?}");
     }
 }

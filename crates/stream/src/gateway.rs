@@ -207,6 +207,12 @@ impl Counters {
     pub(crate) fn add(counter: &AtomicU64, count: u64) {
         counter.fetch_add(count, Ordering::Relaxed);
     }
+
+    /// Makes one's own share of a counter, to which others add, what it is now.
+    pub(crate) fn change(counter: &AtomicU64, share: &mut u64, now: u64) {
+        counter.fetch_add(now.wrapping_sub(*share), Ordering::Relaxed);
+        *share = now;
+    }
 }
 
 /// Why a segment has no end.

@@ -347,10 +347,7 @@ impl Link {
     }
 
     fn note_kept(&mut self) {
-        // Other links count there, too.
-        let more = self.kept.wrapping_sub(self.counted);
-        self.sealing.counters().kept.fetch_add(more, Ordering::Relaxed);
-        self.counted = self.kept;
+        Counters::change(&self.sealing.counters().kept, &mut self.counted, self.kept);
     }
 }
 

@@ -224,10 +224,7 @@ impl SegmentSink {
 
     /// Notes how many messages are not written yet.
     fn note_kept(&mut self) {
-        let counter = &self.retry.counters().kept;
-        // Other sinks count there, too.
-        counter.fetch_add(self.unflushed.wrapping_sub(self.kept), Ordering::Relaxed);
-        self.kept = self.unflushed;
+        Counters::change(&self.retry.counters().kept, &mut self.kept, self.unflushed);
     }
 }
 
