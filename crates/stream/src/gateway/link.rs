@@ -9,7 +9,6 @@ use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use wattlock_engine::Operation;
