@@ -175,7 +175,7 @@ pub fn run(args: &args::Stream) -> Ended {
         let rotation = Rotation { bytes: args.rotate_size, seconds: args.rotate_time };
         let ratchet = Ratchet::default();
         let first = Sealing::new(stream_key, key_header, split(args), rotation, ratchet);
-        for number in 0..pace::readers(args) {
+        for number in 0..args.readers {
             let sealing = if number == 0 { Arc::clone(&first) } else { first.another() };
             let live = seal(args, &sealing, settings()?, &findings)?;
             sealing.use_pool(live.pool());
@@ -292,8 +292,9 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
              use -i or --key-file",
         ));
     }
-    if args.readers.is_some() && args.connect.is_none() {
-        return Err(usage("--readers requires --connect, since files and folders have one writer"));
+    // Where another option excludes --listen or --connect, clap does not ask for them.
+    if args.readers > 1 && (args.listen.is_none() || args.connect.is_none()) {
+        return Err(usage("--readers requires --listen and --connect"));
     }
     folder::check(args)?;
     tls::check(args)?;

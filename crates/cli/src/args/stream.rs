@@ -215,14 +215,13 @@ pub struct Stream {
     /// CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = from_to(1_u16, 256))]
     pub threads: Option<u16>,
-    /// With --listen --connect: threads that read connections [default: 2 with 16 or more CPU threads,
-    /// else 1]
+    /// With --listen --connect: threads that read connections
     ///
     /// Each has its own window and, unless --open is given, its own connection to the peer. More of them are
     /// faster where messages are long and CPUs are free.
-    #[arg(long, value_name = "N", value_parser = from_to(1_u16, 64))]
+    #[arg(long, value_name = "N", value_parser = from_to(1_u16, 64), default_value_t = 1)]
     #[arg(requires = "listen", requires = "connect", conflicts_with_all = ["device", "set_clocks"])]
-    pub readers: Option<u16>,
+    pub readers: u16,
     /// Choose the number of threads, or with --set-clocks the clock
     ///
     /// The deadline is 50 ms, and shorter if the window fills sooner. No option changes it.

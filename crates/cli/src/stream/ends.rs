@@ -22,7 +22,7 @@ use wattlock_stream::segment::Error as SegmentError;
 use crate::args;
 use crate::lock::lock;
 use crate::stream::key::KeyHeader;
-use crate::stream::{descriptors, pace, tls};
+use crate::stream::{descriptors, tls};
 
 /// What was found while streams came and went.
 #[derive(Clone)]
@@ -244,7 +244,7 @@ pub fn exit(
     })
 }
 
-/// The same for each of `--readers`.
+/// The same for each of `--readers`, of which there are several with `--connect` only.
 pub fn exits(
     args: &args::Stream,
     counters: &Arc<Counters>,
@@ -253,7 +253,7 @@ pub fn exits(
     let Some(address) = &args.connect else { return Ok(vec![exit(args, counters, findings)?]) };
     let first = backends(args, address, counters, findings)?;
     let mut exits: Vec<Box<dyn MessageOutput>> = Vec::new();
-    for _ in 1..pace::readers(args) {
+    for _ in 1..args.readers {
         exits.push(Box::new(first.another().context("cannot start a thread")?));
     }
     exits.push(Box::new(first));

@@ -15,7 +15,7 @@ use crate::args;
 
 /// How the stream is run, and what there is to tell of that.
 pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>)> {
-    let workers = args::threads(args.threads).div_ceil(readers(args).into());
+    let workers = args::threads(args.threads).div_ceil(args.readers.into());
     let rate = rate_of_one()?;
     let mut settings = Settings::continuous(args.window, workers, rate)?;
     let mut told = None;
@@ -65,22 +65,6 @@ pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>
         && matches!(settings.velocity, Velocity::Paced { .. });
     Ok((settings, told))
 }
-
-/// Threads that read, each into a stream of its own.
-pub fn readers(args: &args::Stream) -> u16 {
-    let can_have_more = args.listen.is_some()
-        && args.connect.is_some()
-        && args.device.is_none()
-        && !args.set_clocks;
-    match args.readers {
-        Some(readers) => readers,
-        None if can_have_more && args::threads(args.threads) >= MANY => 2,
-        None => 1,
-    }
-}
-
-/// Threads from which two readers were as fast as one in each case that was measured, and up to twice as fast.
-const MANY: usize = 16;
 
 /// Threads up to which the one that reads seals, too.
 const FEW: usize = 2;

@@ -1,4 +1,4 @@
-//! Streams that run at the same time, each with a thread that reads connections.
+//! The stream of this program, or with `--readers` several that run at the same time.
 
 use std::sync::Arc;
 use std::time::Instant;

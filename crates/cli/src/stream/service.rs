@@ -1,11 +1,12 @@
 //! From the first connection to the last byte: what is listened to meanwhile, and how it ends.
 
-use std::cell::Cell;
 use std::fs::File;
+use std::future::poll_fn;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -16,8 +17,8 @@ use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use wattlock_file::Shown;
 use wattlock_host::exit::FAILURE;
-use wattlock_stream::Summary;
 use wattlock_stream::gateway::{Counters, Error, Limits, Listener, Stop, TlsServer, pump};
+use wattlock_stream::{Message, Reserve, Summary};
 
 use super::ends::{Findings, chain, frames};
 use super::joules::Joules;
@@ -250,11 +251,11 @@ impl Service<'_> {
         }
         let windows = streams.windows();
         let until = started + patience;
-        let is_ended = Cell::new(false);
-        let end_stream = async || {
-            for (writer, live) in streams.writers() {
-                let Ok(room) = live.reserve(Writer::END_NEEDS).await else { continue };
-                is_ended.set(true);
+        // All at once: one that is full must not keep others from their ends.
+        let end_streams = async || {
+            let findings = &findings;
+            let end = async |writer: Writer<'_>, room: Reserve<Message>| {
+                let Ok(room) = room.await else { return };
                 match writer.finish(room) {
                     // It was ended before.
                     Ok(()) | Err(Error::Ended) => {}
@@ -263,11 +264,20 @@ impl Service<'_> {
                         findings.note(FAILURE);
                     }
                 }
-            }
+            };
+            let ending = streams
+                .writers()
+                .map(|(writer, live)| Box::pin(end(writer, live.reserve(Writer::END_NEEDS))));
+            let mut ending: Vec<_> = ending.collect();
+            poll_fn(|context| {
+                ending.retain_mut(|end| end.as_mut().poll(context).is_pending());
+                if ending.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
         };
         let draining = async {
             input.stop(until).await;
-            end_stream().await;
+            end_streams().await;
             streams.close();
             for window in &windows {
                 loop {
@@ -316,9 +326,7 @@ impl Service<'_> {
         input.halt(&streams).await;
         // What was read is a whole stream, if its sink takes the last frames.
         let last = Instant::now() + LAST_FRAMES;
-        if !is_ended.get() {
-            let _ = timeout(LAST_FRAMES, end_stream()).await;
-        }
+        let _ = timeout(LAST_FRAMES, end_streams()).await;
         streams.close();
         let left =
             deadline.map_or_else(|| Instant::now() + patience, |deadline| deadline.max(last));

@@ -335,6 +335,7 @@ fn an_output_that_exists_is_not_replaced_unless_asked() {
 #[test]
 fn flags_that_make_no_sense_are_refused() {
     let place = Place::new();
+    let output = place.path("a.wls").display().to_string();
     for args in [
         &["--window", "1M"][..],
         &["--metrics", "0.0.0.0:0"],
@@ -346,7 +347,8 @@ fn flags_that_make_no_sense_are_refused() {
         &["--idle-timeout", "3"],
         &["--readers", "2"],
         &["--readers", "0", "--listen", "tcp:127.0.0.1:0", "--connect", "tcp:127.0.0.1:1"],
-        &["--readers", "2", "--listen", "tcp:127.0.0.1:0", "-o", "a.wls"],
+        &["--readers", "2", "--listen", "tcp:127.0.0.1:0", "-o", &output],
+        &["--readers", "2", "--open", &output, "--connect", "tcp:127.0.0.1:1"],
     ] {
         assert_exit(&with_input(stream(&place).args(args), b""), 2);
     }

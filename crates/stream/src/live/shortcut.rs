@@ -1,6 +1,6 @@
 //! The short way: who puts messages works on them and hands them on, where nothing has to be waited for.
 //!
-//! Where there are hardly more threads than CPUs, to wake a worker costs more than to seal a message.
+//! Where sealing is fast, to wake a worker costs more than to seal a message.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, TryLockError};
