@@ -159,7 +159,7 @@ pub fn run(args: &args::Stream) -> Ended {
             streams.push(Stream { way: Way::Open(opening), live });
         }
     } else if let Some(path) = folder::of_output(args) {
-        let names = tenants.as_ref().map(|tenants| tenants.names());
+        let names = tenants.as_ref().map(Tenants::names);
         let recordings = folder::recordings(args, &path, names, split(args), &findings)?;
         let retry = ends::retry(args, recordings.counters(), &findings);
         let sink =

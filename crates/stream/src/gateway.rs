@@ -22,6 +22,7 @@ mod link;
 mod listener;
 mod opening;
 mod outlet;
+mod own_runtime;
 mod peer;
 mod position;
 mod protocol;

@@ -10,14 +10,13 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_queue::ArrayQueue;
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
 use super::exit::OnSourceEnd;
+use super::own_runtime::OwnRuntime;
 use super::{Counters, Destination, MessageOutput, Notice};
 use crate::bell::Bell;
 use crate::frame::{End, Framing};
@@ -42,9 +41,7 @@ pub struct BackendLimits {
 pub struct PerConnection {
     outboxes: Arc<Mutex<Outboxes>>,
     shared: Arc<Shared>,
-    tasks: Handle,
-    /// Ends the thread of the tasks when it is dropped.
-    _runs: oneshot::Sender<()>,
+    thread: OwnRuntime,
 }
 
 #[derive(Default)]
@@ -96,12 +93,8 @@ impl PerConnection {
     }
 
     fn start(shared: Shared) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let tasks = runtime.handle().clone();
-        let (runs, ended) = oneshot::channel::<()>();
-        let work = move || drop(runtime.block_on(ended));
-        thread::Builder::new().name("backends".into()).spawn(work)?;
-        Ok(Self { outboxes: Arc::default(), shared: Arc::new(shared), tasks, _runs: runs })
+        let thread = OwnRuntime::start("backends")?;
+        Ok(Self { outboxes: Arc::default(), shared: Arc::new(shared), thread })
     }
 
     /// Drops what is queued for backends that take nothing, if they stand in the way of `wanted`
@@ -128,7 +121,7 @@ impl PerConnection {
 impl MessageOutput for PerConnection {
     fn begin(&mut self, source: u64, connection: u64, framing: Framing) -> io::Result<()> {
         let outbox = Arc::new(Outbox::new(source, connection, framing, &self.shared));
-        self.tasks.spawn(task::deliver(Arc::clone(&outbox)));
+        self.thread.tasks.spawn(task::deliver(Arc::clone(&outbox)));
         lock(&self.outboxes).open.insert((source, connection), outbox);
         Ok(())
     }

@@ -3,16 +3,15 @@
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::budget::Budget;
 use super::connection;
+use super::own_runtime::OwnRuntime;
 use super::served::{Limits, Phase, Served};
 use super::socket::{Door, Socket};
 use super::{Address, Counters, Notice, TlsServer, Welcome};
@@ -37,13 +36,7 @@ struct Reader {
     served: Arc<Served>,
     host: Arc<dyn Welcome>,
     /// Its thread, if it is not the one that accepts.
-    thread: Option<ReaderThread>,
-}
-
-struct ReaderThread {
-    runtime: Handle,
-    /// Ends the thread when it is dropped.
-    _runs: oneshot::Sender<()>,
+    thread: Option<OwnRuntime>,
 }
 
 impl Listener {
@@ -81,16 +74,12 @@ impl Listener {
     /// # Errors
     /// That the thread cannot be started.
     pub fn add_reader(&mut self, host: Arc<dyn Welcome>, stream: &Live) -> io::Result<()> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let handle = runtime.handle().clone();
-        let (runs, ended) = oneshot::channel::<()>();
-        let name = format!("reader-{}", self.readers.len());
-        thread::Builder::new().name(name).spawn(move || drop(runtime.block_on(ended)))?;
-        self.add(host, stream, Some(ReaderThread { runtime: handle, _runs: runs }));
+        let thread = OwnRuntime::start(&format!("reader-{}", self.readers.len()))?;
+        self.add(host, stream, Some(thread));
         Ok(())
     }
 
-    fn add(&mut self, host: Arc<dyn Welcome>, stream: &Live, thread: Option<ReaderThread>) {
+    fn add(&mut self, host: Arc<dyn Welcome>, stream: &Live, thread: Option<OwnRuntime>) {
         let served = Served {
             window: Arc::clone(stream.window()),
             shortcut: stream.shortcut(),
@@ -146,7 +135,7 @@ impl Listener {
         match thread {
             None => self.tasks.spawn(connection::serve(served, socket, host, who)),
             Some(thread) => {
-                self.tasks.spawn_on(serve_here(served, socket, host, who), &thread.runtime)
+                self.tasks.spawn_on(serve_here(served, socket, host, who), &thread.tasks)
             }
         };
     }

@@ -347,9 +347,6 @@ const MOMENT: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicU64};
-
-    use crossbeam_queue::ArrayQueue;
     use tokio::net::UnixStream;
     use tokio::sync::Semaphore;
 
@@ -362,17 +359,10 @@ mod tests {
 
     fn with_stall(stall: Duration) -> Outbox {
         let (queued, connections) = (64 << 20, 1);
-        let shared = Shared {
-            to: Destination { address: Address::Unix("/nowhere".into()), tls: None },
-            patience: BackendLimits { queued, stall, connections },
-            counters: Arc::default(),
-            descriptors: Arc::new(Semaphore::new(1)),
-            notify: Arc::new(|_| {}),
-            queued: AtomicU64::new(0),
-            spare: ArrayQueue::new(1),
-            refuses: AtomicBool::new(false),
-            room: crate::bell::Bell::default(),
-        };
+        let to = Destination { address: Address::Unix("/nowhere".into()), tls: None };
+        let patience = BackendLimits { queued, stall, connections };
+        let descriptors = Arc::new(Semaphore::new(connections));
+        let shared = Shared::new(to, patience, Arc::default(), descriptors, Arc::new(|_| {}));
         Outbox::new(1, 1, Framing::Lines, &Arc::new(shared))
     }
 
