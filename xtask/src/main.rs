@@ -19,8 +19,21 @@ mod sources;
 mod structure;
 mod test;
 
-fn main() -> anyhow::Result<()> {
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // Without a backtrace: who reads the end of a long log wants to know what failed.
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> anyhow::Result<()> {
     match arguments.split_first().map(|(command, rest)| (command.as_str(), rest)) {
         Some(("structure", _)) => structure::check(),
         Some(("docs", options)) => docs::run(options),

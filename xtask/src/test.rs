@@ -18,7 +18,8 @@ pub fn run(options: &[String]) -> anyhow::Result<()> {
     let threads = 2 * std::thread::available_parallelism()?.get();
     let threads = [format!("--test-threads={threads}")];
     let passed = nextest(&[&threads, options].concat(), &skips)?;
-    let failed = failed_tests(&Path::new("target/nextest").join(&profile).join("junit.xml"))?;
+    let reasons = failed_tests(&Path::new("target/nextest").join(&profile).join("junit.xml"))?;
+    let failed: BTreeSet<_> = reasons.keys().cloned().collect();
     if !passed && failed.is_empty() {
         bail!("the tests did not run");
     }
@@ -30,7 +31,10 @@ pub fn run(options: &[String]) -> anyhow::Result<()> {
     list_skips(&fs::read_to_string(&skips)?);
     if !broken.is_empty() {
         println!("\n{} failed", count(broken.len(), "test"));
-        broken.iter().for_each(|test| println!("  {test}"));
+        for test in &broken {
+            println!("  {test}");
+            reasons.get(test).into_iter().flatten().for_each(|line| println!("    {line}"));
+        }
         bail!("tests failed");
     }
     Ok(())
@@ -74,15 +78,13 @@ impl std::fmt::Display for Test {
     }
 }
 
-/// The tests with a `<failure>` or `<error>` in nextest's report.
-fn failed_tests(report: &Path) -> anyhow::Result<BTreeSet<Test>> {
+/// The tests with a `<failure>` or `<error>` in nextest's report, and the first lines of why they failed.
+fn failed_tests(report: &Path) -> anyhow::Result<BTreeMap<Test, Vec<String>>> {
     let text = fs::read_to_string(report)
         .with_context(|| format!("reading nextest's report {}", report.display()))?;
     let cases = text.split("<testcase ").skip(1);
-    let failed = cases.filter(|case| {
-        let case = case.split("</testcase>").next().unwrap_or(case);
-        case.contains("<failure") || case.contains("<error")
-    });
+    let cases = cases.map(|case| case.split("</testcase>").next().unwrap_or(case));
+    let failed = cases.filter(|case| case.contains("<failure") || case.contains("<error"));
     failed
         .map(|case| {
             let attribute = |name: &str| {
@@ -93,7 +95,11 @@ fn failed_tests(report: &Path) -> anyhow::Result<BTreeSet<Test>> {
             let (name, binary) = (case.split_once("name=\""), attribute("classname"));
             let name = name.and_then(|(_, value)| value.split('"').next()).map(str::to_owned);
             let (name, binary) = name.zip(binary).context("a test case without a name")?;
-            Ok(Test { binary, name })
+            let why = case.split_once("<failure").or_else(|| case.split_once("<error"));
+            let why = why.and_then(|(_, why)| why.split_once('>')).map_or("", |(_, why)| why);
+            let lines = why.lines().filter(|line| !line.trim().is_empty()).take(REASON);
+            let why = lines.map(|line| line.chars().take(WIDTH).collect()).collect();
+            Ok((Test { binary, name }, why))
         })
         .collect()
 }
@@ -140,3 +146,7 @@ pub(crate) fn count(number: usize, what: &str) -> String {
 }
 
 const MOST_REPEATED: usize = 10;
+
+/// Lines, and characters of each, that say why a test failed.
+const REASON: usize = 4;
+const WIDTH: usize = 300;

@@ -138,8 +138,9 @@ pub fn run(args: &args::Stream) -> Ended {
     let findings = Findings::new(args.quiet);
     let mut forwarders = Vec::new();
     let mut note = None;
+    let rate = pace::rate_of_one()?;
     let mut settings = || {
-        let (settings, told) = pace::settings(args)?;
+        let (settings, told) = pace::settings(args, rate)?;
         note = told;
         anyhow::Ok(settings)
     };

@@ -200,7 +200,7 @@ pub struct Counters {
     pub kept: AtomicU64,
     /// Times that an output could not be written, and was waited for.
     pub waits: AtomicU64,
-    /// 1 while an output is waited for.
+    /// Outputs that are waited for now.
     pub waiting: AtomicU64,
 }
 

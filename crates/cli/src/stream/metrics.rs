@@ -84,7 +84,7 @@ fn put_counters(metrics: &mut Metrics, counters: &Counters) {
     }
     for (name, help, value) in [
         ("connections_open", "Connections that are open", load(&counters.open)),
-        ("output_waiting", "1 while an output cannot be written", load(&counters.waiting)),
+        ("output_waiting", "1 while an output cannot be written", load(&counters.waiting).min(1)),
         (
             "kept_units",
             "Units that were opened or sealed, and not written yet",

@@ -14,9 +14,10 @@ use wattlock_stream::{GpuClocks, Ladder, OnDevice, Pace, Rung, Settings, SpeedCo
 use crate::args;
 
 /// How the stream is run, and what there is to tell of that.
-pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>)> {
+///
+/// One thread seals `rate` bytes a second.
+pub fn settings(args: &args::Stream, rate: f64) -> anyhow::Result<(Settings, Option<String>)> {
     let workers = args::threads(args.threads).div_ceil(args.readers.into());
-    let rate = rate_of_one()?;
     let mut settings = Settings::continuous(args.window, workers, rate)?;
     let mut told = None;
     let root = energy::quiet_root();
@@ -110,7 +111,7 @@ const LOOK_CHUNK: usize = 64 << 10;
 
 /// Bytes that one thread seals in a second, by a look of a few milliseconds: enough to choose
 /// between one thread and two.
-fn rate_of_one() -> anyhow::Result<f64> {
+pub fn rate_of_one() -> anyhow::Result<f64> {
     let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &[0; 32])?;
     let mut buffer = vec![0; 64 << 10];
     let mut best = 1e6_f64;

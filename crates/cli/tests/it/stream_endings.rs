@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::{ChildStdin, Stdio};
 use std::thread::{self, JoinHandle};
@@ -111,6 +111,44 @@ fn a_stream_has_its_last_frame_when_time_is_up_or_a_second_signal_comes() {
         assert!(opened.stdout.starts_with(b"one\n"), "{}", stderr(&opened));
         drop(sender);
     }
+}
+
+#[test]
+fn of_several_links_one_that_is_stuck_keeps_no_other_from_its_end() {
+    let place = Place::new();
+    let peer = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = format!("tcp:{}", peer.local_addr().unwrap());
+    let args = ["--framing", "ndjson", "--max-message", "64K", "--window", "1M", "--drain", "1"];
+    let args = [&args[..], &["--listen", "tcp:127.0.0.1:0", "--connect", &to]].concat();
+    let gateway = Gateway::start(&place, &[&args[..], &["--readers", "2"]].concat());
+    // The first is never read.
+    let _stuck = peer.accept().unwrap();
+    let (mut healthy, _) = peer.accept().unwrap();
+    let address = gateway.address();
+    let address = address.trim_start_matches("tcp:");
+    // Each reader has one of these.
+    let [mut fills, mut sends] = [(); 2].map(|()| TcpStream::connect(address).unwrap());
+    sends.write_all(b"arrives\n").unwrap();
+    drop(sends);
+    gateway.wait_for("wattlock_stream_messages_total 1");
+    gateway.wait_for("wattlock_stream_connections_open 1");
+    let filled = thread::spawn(move || {
+        let line = [&[b'x'; LINE - 1][..], b"\n"].concat();
+        while fills.write_all(&line).is_ok() {}
+    });
+    wait_until("the window is full", || {
+        let waits = ["buffered", "in_flight"]
+            .map(|what| gateway.value(&format!("wattlock_stream_{what}_bytes")));
+        waits.iter().sum::<f64>() > 900_000.0
+    });
+    gateway.signal("-TERM");
+    let mut stream = Vec::new();
+    healthy.read_to_end(&mut stream).unwrap();
+    let ended = gateway.end();
+    assert_exit(&ended, 1);
+    assert_exit(&open(&place, &stream), 0);
+    assert_eq!(opened(&place, &stream), b"arrives\n");
+    filled.join().unwrap();
 }
 
 /// Lines of `len` bytes, each of which is another.

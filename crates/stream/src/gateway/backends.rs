@@ -62,7 +62,7 @@ struct Shared {
     /// Buffers that were written, for the next units.
     spare: ArrayQueue<Vec<u8>>,
     /// True while the backend refuses connections.
-    refuses: AtomicBool,
+    refuses: Arc<AtomicBool>,
     /// Rings when an outbox has room again or is done.
     room: Bell,
 }
@@ -87,9 +87,10 @@ impl PerConnection {
     /// # Errors
     /// That its thread cannot be started.
     pub fn another(&self) -> io::Result<Self> {
-        let Shared { to, patience, counters, descriptors, notify, .. } = &*self.shared;
+        let Shared { to, patience, counters, descriptors, notify, refuses, .. } = &*self.shared;
         let (counters, descriptors) = (Arc::clone(counters), Arc::clone(descriptors));
-        Self::start(Shared::new(to.clone(), *patience, counters, descriptors, Arc::clone(notify)))
+        let shared = Shared::new(to.clone(), *patience, counters, descriptors, Arc::clone(notify));
+        Self::start(Shared { refuses: Arc::clone(refuses), ..shared })
     }
 
     fn start(shared: Shared) -> io::Result<Self> {
@@ -214,7 +215,7 @@ impl Shared {
         descriptors: Arc<Semaphore>,
         notify: Arc<dyn Fn(Notice) + Send + Sync>,
     ) -> Self {
-        let (queued, refuses) = (AtomicU64::new(0), AtomicBool::new(false));
+        let (queued, refuses) = (AtomicU64::new(0), Arc::default());
         let (spare, room) = (ArrayQueue::new(SPARE), Bell::default());
         Self { to, patience, counters, descriptors, notify, queued, spare, refuses, room }
     }

@@ -128,8 +128,11 @@ impl Listener {
         Counters::add(&counters.connections, 1);
         Counters::add(&counters.open, 1);
         let who = peer.unwrap_or_else(|| format!("connection {}", self.accepted));
-        // Each connection has what its reader shares.
-        let fewest = self.readers.iter().min_by_key(|reader| Arc::strong_count(&reader.served));
+        // Each connection has what its reader shares. One whose stream has failed takes them last.
+        let load = |Reader { served, .. }: &&Reader| {
+            (served.window.is_closed(), Arc::strong_count(served))
+        };
+        let fewest = self.readers.iter().min_by_key(load);
         let Some(Reader { served, host, thread }) = fewest else { return };
         let (served, host) = (Arc::clone(served), Arc::clone(host));
         match thread {

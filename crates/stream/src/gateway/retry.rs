@@ -23,6 +23,32 @@ pub struct Retry {
 pub(super) struct FailureStreak {
     since: Option<Instant>,
     delay: Duration,
+    /// While it lasts.
+    waiting: Option<Waiting>,
+}
+
+/// An output that is waited for, which is counted until this is dropped.
+struct Waiting(Arc<Counters>);
+
+impl Waiting {
+    /// Also says whether no other output is waited for.
+    fn begin(counters: &Arc<Counters>) -> (Self, bool) {
+        let others = counters.waiting.fetch_add(1, Ordering::Relaxed);
+        (Self(Arc::clone(counters)), others == 0)
+    }
+
+    /// Says whether no other output is waited for.
+    fn end(self) -> bool {
+        let counters = Arc::clone(&self.0);
+        drop(self);
+        counters.waiting.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Retry {
@@ -51,9 +77,14 @@ impl Retry {
         if self.limit.is_some_and(|limit| waited >= limit) {
             return Err(named(output, error));
         }
-        if self.counters.waiting.swap(1, Ordering::Relaxed) == 0 {
-            Counters::add(&self.counters.waits, 1);
-            (self.notify)(Notice::Waits { output: output.to_owned(), why: error.to_string() });
+        if episode.waiting.is_none() {
+            let (waiting, is_first) = Waiting::begin(&self.counters);
+            episode.waiting = Some(waiting);
+            // Of several connections to one peer that is gone, one says so.
+            if is_first {
+                Counters::add(&self.counters.waits, 1);
+                (self.notify)(Notice::Waits { output: output.to_owned(), why: error.to_string() });
+            }
         }
         episode.delay = (episode.delay * 2).clamp(SHORTEST, LONGEST);
         let left = self.limit.map_or(LONGEST, |limit| limit - waited);
@@ -67,10 +98,8 @@ impl Retry {
         if steady {
             episode.delay = Duration::ZERO;
         }
-        if episode.since.take().is_none() {
-            return;
-        }
-        if self.counters.waiting.swap(0, Ordering::Relaxed) == 1 {
+        episode.since = None;
+        if episode.waiting.take().is_some_and(Waiting::end) {
             (self.notify)(Notice::GoesOn { output: output.to_owned() });
         }
     }
