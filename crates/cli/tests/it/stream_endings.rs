@@ -118,7 +118,7 @@ fn of_several_links_one_that_is_stuck_keeps_no_other_from_its_end() {
     let place = Place::new();
     let peer = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = format!("tcp:{}", peer.local_addr().unwrap());
-    let args = ["--framing", "ndjson", "--max-message", "64K", "--window", "1M", "--drain", "1"];
+    let args = ["--framing", "ndjson", "--max-message", "512K", "--window", "1M", "--drain", "1"];
     let args = [&args[..], &["--listen", "tcp:127.0.0.1:0", "--connect", &to]].concat();
     let gateway = Gateway::start(&place, &[&args[..], &["--readers", "2"]].concat());
     // The first is never read.
@@ -133,13 +133,14 @@ fn of_several_links_one_that_is_stuck_keeps_no_other_from_its_end() {
     gateway.wait_for("wattlock_stream_messages_total 1");
     gateway.wait_for("wattlock_stream_connections_open 1");
     let filled = thread::spawn(move || {
-        let line = [&[b'x'; LINE - 1][..], b"\n"].concat();
+        // Four of them leave no byte of the window free.
+        let line = [&[b'x'; (256 << 10) - 1][..], b"\n"].concat();
         while fills.write_all(&line).is_ok() {}
     });
     wait_until("the window is full", || {
         let waits = ["buffered", "in_flight"]
             .map(|what| gateway.value(&format!("wattlock_stream_{what}_bytes")));
-        waits.iter().sum::<f64>() > 900_000.0
+        waits.iter().sum::<f64>() >= f64::from(1 << 20)
     });
     gateway.signal("-TERM");
     let mut stream = Vec::new();
