@@ -17,11 +17,19 @@ pub fn run(options: &[String]) -> anyhow::Result<()> {
     // Two for each core: many tests wait for other programs.
     let threads = 2 * std::thread::available_parallelism()?.get();
     let threads = [format!("--test-threads={threads}")];
+    let report = Path::new("target/nextest").join(&profile).join("junit.xml");
+    // An earlier run's must not stand for one that did not begin.
+    if report.exists() {
+        fs::remove_file(&report)?;
+    }
     let passed = nextest(&[&threads, options].concat(), &skips)?;
-    let reasons = failed_tests(&Path::new("target/nextest").join(&profile).join("junit.xml"))?;
+    if !report.exists() {
+        bail!("the tests did not run: what cargo nextest says above stopped it");
+    }
+    let reasons = failed_tests(&report)?;
     let failed: BTreeSet<_> = reasons.keys().cloned().collect();
     if !passed && failed.is_empty() {
-        bail!("the tests did not run");
+        bail!("cargo nextest failed, and its report has no failed test");
     }
     let broken = repeat_alone(&failed, &skips)?;
     let flaky: Vec<_> = failed.difference(&broken).collect();
