@@ -24,7 +24,9 @@ pub fn run(options: &[String]) -> anyhow::Result<()> {
     }
     let passed = nextest(&[&threads, options].concat(), &skips)?;
     if !report.exists() {
-        bail!("the tests did not run: what cargo nextest says above stopped it");
+        bail!(
+            "cargo nextest wrote no report, so the tests may not have run; see what it says above"
+        );
     }
     let reasons = failed_tests(&report)?;
     let failed: BTreeSet<_> = reasons.keys().cloned().collect();
@@ -103,13 +105,24 @@ fn failed_tests(report: &Path) -> anyhow::Result<BTreeMap<Test, Vec<String>>> {
             let (name, binary) = (case.split_once("name=\""), attribute("classname"));
             let name = name.and_then(|(_, value)| value.split('"').next()).map(str::to_owned);
             let (name, binary) = name.zip(binary).context("a test case without a name")?;
-            let why = case.split_once("<failure").or_else(|| case.split_once("<error"));
-            let why = why.and_then(|(_, why)| why.split_once('>')).map_or("", |(_, why)| why);
-            let lines = why.lines().filter(|line| !line.trim().is_empty()).take(REASON);
-            let why = lines.map(|line| line.chars().take(WIDTH).collect()).collect();
-            Ok((Test { binary, name }, why))
+            Ok((Test { binary, name }, reason(case)))
         })
         .collect()
+}
+
+/// The first lines of what a failed test said; if it said nothing, how it ended.
+fn reason(case: &str) -> Vec<String> {
+    let failure = case.split_once("<failure").or_else(|| case.split_once("<error"));
+    let Some((attributes, text)) = failure.and_then(|(_, failure)| failure.split_once('>')) else {
+        return Vec::new();
+    };
+    let text = if attributes.ends_with('/') { attributes } else { text };
+    let text = text.split("</").next().unwrap_or(text);
+    let characters =
+        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")];
+    let text = characters.iter().fold(text.to_owned(), |text, (name, one)| text.replace(name, one));
+    let lines = text.lines().filter(|line| !line.trim().is_empty()).take(REASON);
+    lines.map(|line| line.chars().take(WIDTH).collect()).collect()
 }
 
 /// Runs each of `failed` once more, one at a time, and returns those that fail again.

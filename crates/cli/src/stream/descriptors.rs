@@ -15,7 +15,7 @@ pub fn raise_limit() {
 pub fn for_connections(args: &args::Stream) -> usize {
     let wanted = args.max_connections as usize;
     let Some(limit) = getrlimit(Resource::Nofile).current else { return wanted };
-    // Those of threads that are not started yet.
+    // Some of these may be open already: rather too many than too few.
     let own = (usize::from(args.readers) - 1) * OF_A_READER;
     let open = std::fs::read_dir("/proc/self/fd").map_or(RESERVE, Iterator::count);
     let free = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(open + RESERVE + own);

@@ -169,7 +169,7 @@ struct Kind {
     options: &'static str,
     disk_len: u64,
     modules: &'static [&'static str],
-    /// Random subsets of each part's writes.
+    /// Subsets of each part's writes up to a random one: all, those that are durable at once, and then random ones.
     seeds: u32,
 }
 
@@ -228,8 +228,8 @@ fn soak_of_power_losses_of_messages_that_are_synced_in_time() {
 #[test]
 #[ignore = "boots a virtual machine: make test-all"]
 fn soak_of_power_losses_of_messages_that_are_not_synced() {
-    // Few parts, so that more is lost of each.
-    lose_power_of_acknowledged("never", "500", 8, 2);
+    // There are few parts, so of each more is tried.
+    lose_power_of_acknowledged("never", "500", 8, 3);
 }
 
 /// Of the messages that were acknowledged, the last `unsafe_count` may be lost. Of each part of the writes, `subsets` are

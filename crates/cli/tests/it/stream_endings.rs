@@ -147,6 +147,7 @@ fn of_several_links_one_that_is_stuck_keeps_no_other_from_its_end() {
     healthy.read_to_end(&mut stream).unwrap();
     let ended = gateway.end();
     assert_exit(&ended, 1);
+    assert!(stderr(&ended).contains("not delivered"), "{}", stderr(&ended));
     assert_exit(&open(&place, &stream), 0);
     assert_eq!(opened(&place, &stream), b"arrives\n");
     filled.join().unwrap();

@@ -231,13 +231,16 @@ impl Shared {
     fn note_connection(&self, connected: Result<(), &io::Error>) {
         let output = self.to.to_string();
         let refused = self.refuses.swap(connected.is_err(), Ordering::Relaxed);
-        self.counters.waiting.store(connected.is_err().into(), Ordering::Relaxed);
         match connected {
             Err(error) if !refused => {
+                Counters::add(&self.counters.waiting, 1);
                 Counters::add(&self.counters.waits, 1);
                 (self.notify)(Notice::Waits { output, why: error.to_string() });
             }
-            Ok(()) if refused => (self.notify)(Notice::GoesOn { output }),
+            Ok(()) if refused => {
+                self.counters.waiting.fetch_sub(1, Ordering::Relaxed);
+                (self.notify)(Notice::GoesOn { output });
+            }
             _ => {}
         }
     }

@@ -27,27 +27,27 @@ pub(super) struct FailureStreak {
     waiting: Option<Waiting>,
 }
 
-/// An output that is waited for, which is counted until this is dropped.
-struct Waiting(Arc<Counters>);
+/// An output that is waited for, which is counted until this ends.
+struct Waiting(Option<Arc<Counters>>);
 
 impl Waiting {
     /// Also says whether no other output is waited for.
     fn begin(counters: &Arc<Counters>) -> (Self, bool) {
         let others = counters.waiting.fetch_add(1, Ordering::Relaxed);
-        (Self(Arc::clone(counters)), others == 0)
+        (Self(Some(Arc::clone(counters))), others == 0)
     }
 
     /// Says whether no other output is waited for.
-    fn end(self) -> bool {
-        let counters = Arc::clone(&self.0);
-        drop(self);
-        counters.waiting.load(Ordering::Relaxed) == 0
+    fn end(mut self) -> bool {
+        self.0.take().is_some_and(|counters| counters.waiting.fetch_sub(1, Ordering::Relaxed) == 1)
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        if let Some(counters) = &self.0 {
+            counters.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -134,3 +134,34 @@ const SHORTEST: Duration = Duration::from_millis(20);
 
 /// The longest delay between retries.
 const LONGEST: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::lock::lock;
+
+    #[test]
+    fn of_connections_to_one_peer_the_first_says_that_it_waits_and_the_last_that_it_goes_on() {
+        let counters = Arc::new(Counters::default());
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let notices = Arc::clone(&said);
+        let retry = Retry::new(None, Arc::clone(&counters), move |notice| {
+            lock(&notices).push(matches!(notice, Notice::Waits { .. }));
+        });
+        let error = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let waiting = || counters.waiting.load(Ordering::Relaxed);
+        let [mut one, mut other, mut failed] = [(); 3].map(|()| FailureStreak::default());
+        for streak in [&mut one, &mut other, &mut failed] {
+            retry.wait(streak, "peer", &error).unwrap();
+            retry.wait(streak, "peer", &error).unwrap();
+        }
+        assert_eq!((waiting(), lock(&said).as_slice()), (3, &[true][..]));
+        retry.end(&mut one, "peer", true);
+        drop(failed);
+        assert_eq!((waiting(), lock(&said).as_slice()), (1, &[true][..]));
+        retry.end(&mut other, "peer", true);
+        assert_eq!((waiting(), lock(&said).as_slice()), (0, &[true, false][..]));
+    }
+}
