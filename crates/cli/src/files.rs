@@ -123,17 +123,32 @@ pub fn protect(args: &args::Protect) -> Ended {
     }
 }
 
-/// Refuses to overwrite an input of this run with the output of another.
+/// Refuses to overwrite an input of this run with the output of another, by whatever path.
 fn keep_inputs(found: &Found) -> anyhow::Result<()> {
-    let inputs: HashSet<&Path> = found.tasks.iter().map(|task| &*task.input).collect();
-    match found.tasks.iter().find(|task| inputs.contains(&*task.output)) {
-        Some(task) => Err(usage(format!(
-            "{} would become {}, which is another input; protect it without --force",
+    let existing: Vec<(&Task, (u64, u64))> = found
+        .tasks
+        .iter()
+        .filter(|task| task.output != task.input && !is_address(&task.output))
+        .filter_map(|task| Some((task, identity(&task.output)?)))
+        .collect();
+    if existing.is_empty() {
+        return Ok(());
+    }
+    let inputs: HashSet<_> = found.tasks.iter().filter_map(|task| identity(&task.input)).collect();
+    match existing.iter().find(|(_, file)| inputs.contains(file)) {
+        Some((task, _)) => Err(usage(format!(
+            "{} would become {}, which is another input; leave out --force, or write to another \
+             folder with --out-dir",
             Shown(&task.input),
             Shown(&task.output)
         ))),
         None => Ok(()),
     }
+}
+
+/// Device and inode of the file at `path`, if there is one; a link is not followed.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.symlink_metadata().ok().map(|status| (status.dev(), status.ino()))
 }
 
 /// Refuses to replace an identity of this run: nothing else might open the container.
@@ -195,7 +210,7 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
             let (Input::Path(input), Some(output)) = (input, output) else {
                 return Err(usage("--salvage needs a file, and writes to a file"));
             };
-            let tasks = vec![Task { input, output, len: 0 }];
+            let tasks = vec![Task::new(input, output, 0)];
             salvage_all(&invocation, stores, &how, Found { tasks, ..Found::default() })
         }
         Road::One(input, output) => {
@@ -214,6 +229,9 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
                 names.reveal(&mut found, top, &exclude, out_dir.unwrap_or(Path::new("")))?;
             }
             invocation.summary.retain_shard(&mut found, args.batch.shard.shard, &places.files);
+            if places.force && !args.salvage && how.sealed_name.is_none() {
+                keep_inputs(&found)?;
+            }
             let inputs = found.tasks.iter().map(|task| &*task.input);
             stores.check_removal(args.batch.replace, inputs)?;
             let to_stores = remote::are_outputs(&found)?;
@@ -248,7 +266,7 @@ fn salvage_all(
     }
     many(invocation, "unprotect", found, |task| {
         let input = stores.input(&task.input, Some(task.len))?;
-        let salvaged = wattlock_file::salvage(how, &input, &task.output)?;
+        let salvaged = wattlock_file::salvage(how, &input, task)?;
         for range in &salvaged.lost {
             tell!("{}: lost: bytes {}..{}", Shown(&task.input), range.start, range.end);
         }
@@ -340,7 +358,7 @@ fn would_find(
     };
     let mut found = Found::default();
     match stores.len(input) {
-        Ok(len) => found.tasks.push(Task { input: input.clone(), output, len }),
+        Ok(len) => found.tasks.push(Task::new(input.clone(), output, len)),
         Err(error) => found.failed.push((input.clone(), error)),
     }
     Ok(found)

@@ -122,7 +122,7 @@ fn find(args: &args::Rekey) -> anyhow::Result<Found> {
     }
     let task = |file: &PathBuf| {
         let len = file.metadata().map_or(0, |status| status.len());
-        Task { input: file.clone(), output: file.clone(), len }
+        Task::new(file.clone(), file.clone(), len)
     };
     Ok(Found { tasks: args.files.iter().map(task).collect(), ..Found::default() })
 }

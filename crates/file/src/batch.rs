@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use walkdir::WalkDir;
@@ -16,12 +17,14 @@ use crate::Done;
 use crate::durability::FileSystems;
 use crate::error::Error;
 use crate::exclude::Exclude;
+use crate::folder::Within;
 use crate::folders::{Folders, umask};
 use crate::format::Format;
 use crate::group_commit::GroupCommit;
+use crate::input::Input;
 use crate::shown::Shown;
 use crate::signature::SIGNATURE_SUFFIX;
-use crate::staging::directory_of;
+use crate::staging::{NewOutput, Planned, directory_of};
 use crate::temporary::is_temporary;
 use crate::transfer::Progress;
 use crate::unpublished::Unpublished;
@@ -62,7 +65,7 @@ pub enum Direction {
 }
 
 /// One file of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Task {
     /// The file to read.
     pub input: PathBuf,
@@ -70,6 +73,45 @@ pub struct Task {
     pub output: PathBuf,
     /// Bytes of the input.
     pub len: u64,
+    /// What was named of the input's path, and of the output's.
+    read_within: Within,
+    write_within: Within,
+    /// What stood at the output's name before the run began its work.
+    planned: OnceLock<Planned>,
+}
+
+impl Task {
+    /// A task for files that were named outright.
+    pub fn new(input: PathBuf, output: PathBuf, len: u64) -> Self {
+        let (read_within, write_within) = (Within::default(), Within::default());
+        Self { input, output, len, read_within, write_within, planned: OnceLock::new() }
+    }
+
+    /// The input, if it is a file of this machine that is named by `input`.
+    pub(crate) fn located(&self, input: &Input) -> Input {
+        match input {
+            Input::Path(path) if *path == self.input => Input::Located(self.read_within.file(path)),
+            input => input.clone(),
+        }
+    }
+
+    /// The output, and what it may replace.
+    pub(crate) fn new_output(&self, overwrite: bool) -> NewOutput {
+        let planned = self.planned.get().copied().unwrap_or(Planned::NotYet);
+        NewOutput { at: self.write_within.file(&self.output), overwrite, planned }
+    }
+
+    /// Looks at what stands at the output's name: another output of the run may come there.
+    fn look(&self) {
+        let there = self.write_within.file(&self.output).look();
+        let planned = match there {
+            Ok(Some(there)) => Planned::There(there.state),
+            Ok(None) => Planned::Absent,
+            // Comes out when the output is begun.
+            Err(_) => Planned::NotYet,
+        };
+        let _ = self.planned.set(planned);
+    }
 }
 
 /// Why a file in a directory is left alone. Files that are named outright never are.
@@ -131,14 +173,17 @@ impl Plan<'_> {
     /// output.
     pub fn find(&self) -> Result<Found, Error> {
         let mut found = Found::default();
+        let within = Within::default();
+        let named =
+            Places { read: within.clone(), write: within.below(self.out_dir.map(Arc::from)) };
         for input in self.inputs {
             match (self.listing)(input) {
                 Some(Ok(Listing::Object(len))) => {
-                    self.add(&mut found, input, input.file_name(), len)?;
+                    self.add(&mut found, input, input.file_name(), len, &named)?;
                     continue;
                 }
                 Some(Ok(Listing::Tree(objects))) => {
-                    self.add_tree(&mut found, input, objects)?;
+                    self.add_tree(&mut found, input, objects, &named)?;
                     continue;
                 }
                 Some(Err(error)) => {
@@ -153,9 +198,14 @@ impl Plan<'_> {
                     if !status.is_file() && self.direction != Direction::Verify {
                         return Err(Error::NotAFile(input.clone()));
                     }
-                    self.add(&mut found, input, input.file_name(), status.len())?;
+                    self.add(&mut found, input, input.file_name(), status.len(), &named)?;
                 }
-                Ok(_) if self.recursive => self.walk(input, &mut found)?,
+                Ok(_) if self.recursive => {
+                    let read = within.below(Some(Arc::from(&**input)));
+                    let write = if self.out_dir.is_some() { &named.write } else { &read };
+                    let places = Places { write: write.clone(), read };
+                    self.walk(input, &mut found, &places)?;
+                }
                 Ok(_) => return Err(Error::Directory(input.clone())),
             }
         }
@@ -165,7 +215,7 @@ impl Plan<'_> {
         Ok(found)
     }
 
-    fn walk(&self, top: &Path, found: &mut Found) -> Result<(), Error> {
+    fn walk(&self, top: &Path, found: &mut Found, places: &Places) -> Result<(), Error> {
         // Under the output directory, the tree starts with the name of its top, as with `cp -r`.
         let base = match top.file_name() {
             Some(_) => top.parent().unwrap_or(Path::new("")),
@@ -209,7 +259,7 @@ impl Plan<'_> {
                 continue;
             }
             let len = entry.metadata().map_or(0, |status| status.len());
-            self.add(found, entry.path(), Some(relative.as_os_str()), len)?;
+            self.add(found, entry.path(), Some(relative.as_os_str()), len, places)?;
         }
         found.skipped.append(&mut excluded);
         Ok(())
@@ -221,6 +271,7 @@ impl Plan<'_> {
         found: &mut Found,
         top: &Path,
         objects: Vec<(PathBuf, u64)>,
+        places: &Places,
     ) -> Result<(), Error> {
         let base = top.parent().unwrap_or(Path::new(""));
         for (object, len) in objects {
@@ -238,7 +289,7 @@ impl Plan<'_> {
             };
             match skip {
                 Some(skip) => found.skipped.push((object, skip)),
-                None => self.add(found, &object, Some(relative.as_os_str()), len)?,
+                None => self.add(found, &object, Some(relative.as_os_str()), len, places)?,
             }
         }
         Ok(())
@@ -284,8 +335,9 @@ impl Plan<'_> {
         input: &Path,
         relative: Option<&OsStr>,
         len: u64,
+        places: &Places,
     ) -> Result<(), Error> {
-        match self.task(input, relative, len) {
+        match self.task(input, relative, len, places) {
             Ok(task) => found.tasks.push(task),
             // Of a tree, only this file cannot be done.
             Err(error @ Error::NameTooLong { .. }) => found.failed.push((input.to_owned(), error)),
@@ -295,7 +347,13 @@ impl Plan<'_> {
     }
 
     /// The task for `input`, which stands at `relative` under an output directory.
-    fn task(&self, input: &Path, relative: Option<&OsStr>, len: u64) -> Result<Task, Error> {
+    fn task(
+        &self,
+        input: &Path,
+        relative: Option<&OsStr>,
+        len: u64,
+        places: &Places,
+    ) -> Result<Task, Error> {
         let place = match (self.out_dir, relative) {
             (Some(dir), Some(relative)) => dir.join(relative),
             (None, _) => input.to_owned(),
@@ -309,8 +367,18 @@ impl Plan<'_> {
             // Only outputs below the output directory may keep the name of the input.
             _ => place,
         };
-        Ok(Task { input: input.to_owned(), output, len })
+        Ok(Task {
+            read_within: places.read.clone(),
+            write_within: places.write.clone(),
+            ..Task::new(input.to_owned(), output, len)
+        })
     }
+}
+
+/// What the user named of the paths of a task.
+struct Places {
+    read: Within,
+    write: Within,
 }
 
 /// `path` with a suffix after its name.
@@ -360,7 +428,9 @@ impl Batch<'_> {
         report: impl Fn(&Task, Result<Outcome, Error>) + Sync,
     ) -> Result<(), Error> {
         let outputs: Vec<&Path> = self.tasks.iter().map(|task| &*task.output).collect();
-        let made = self.folders.make(outputs.iter().copied())?;
+        self.tasks.iter().for_each(Task::look);
+        let placed = self.tasks.iter().map(|task| (&*task.output, &task.write_within));
+        let made = self.folders.make(placed)?;
         let (small, large): (Vec<&Task>, Vec<&Task>) =
             self.tasks.iter().partition(|task| task.len < SMALL);
         let folders: HashSet<&Path> = outputs.into_iter().map(directory_of).collect();

@@ -5,7 +5,7 @@
 //! that pass it on). It also writes what other programs left unwritten, so it is only used while
 //! that is little.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -15,6 +15,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustix::fs::{fstatfs, syncfs};
 
+use crate::folder::Within;
 use crate::lock::lock;
 use crate::staging::cannot_sync;
 
@@ -59,8 +60,10 @@ impl FileSystems {
 
     /// Makes the names in `folders` durable, and returns the errors. A folder that may not be opened,
     /// or that its file system cannot sync, has none: nothing better can be done there.
-    pub fn sync_folders(&self, folders: BTreeSet<PathBuf>) -> BTreeMap<PathBuf, io::Error> {
-        let opened = folders.into_iter().filter_map(|path| Some((File::open(&path).ok()?, path)));
+    pub fn sync_folders(&self, folders: BTreeMap<PathBuf, Within>) -> BTreeMap<PathBuf, io::Error> {
+        let open = |path: &Path, within: &Within| within.folder(path).ok()?.reopened().ok();
+        let opened =
+            folders.into_iter().filter_map(|(path, within)| Some((open(&path, &within)?, path)));
         let opened: Vec<(File, PathBuf)> = opened.collect();
         let files: Vec<&File> = opened.iter().map(|(file, _)| file).collect();
         let errors = self.sync(&files, 0).into_iter().map(Result::err);

@@ -218,6 +218,12 @@ pub enum Error {
     /// The output is there already.
     #[error("{} exists already", Shown(.0))]
     Exists(PathBuf),
+    /// Another output of the same run is there: two outputs are one file.
+    #[error("will not overwrite {}, which this run wrote", Shown(.0))]
+    WrittenByThisRun(PathBuf),
+    /// A link stands below a folder that the user named, where links are not followed.
+    #[error("{} is a symbolic link, which is not followed here", Shown(.0))]
+    Link(PathBuf),
     /// The output would overwrite the input.
     #[error("the output {} is the input", Shown(.0))]
     OutputIsInput(PathBuf),
@@ -299,9 +305,13 @@ pub enum Kind {
 
 impl Error {
     /// Makes [`Error::Io`] of what failed while `path` was to be used: "read", "write".
+    /// [`Error::Link`] if a link is the reason.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io { action, path, source }
+        move |source| match source.get_ref().and_then(|inner| inner.downcast_ref()) {
+            Some(LinkBelow(link)) => Self::Link(link.clone()),
+            None => Self::Io { action, path, source },
+        }
     }
 
     /// Makes [`Error::Usage`].
@@ -351,6 +361,8 @@ impl Error {
             | Self::TooManyRecipients { .. }
             | Self::NameTooLong { .. }
             | Self::Exists(_)
+            | Self::WrittenByThisRun(_)
+            | Self::Link(_)
             | Self::Changed(_)
             | Self::Stopped
             | Self::Wrap(_)
@@ -452,6 +464,13 @@ impl Error {
                 "the file of --signer allows keys by principals, namespaces and times"
             }
             Self::Exists(_) => "choose another output, or overwrite it with --force",
+            Self::WrittenByThisRun(_) => {
+                "its original was kept: two inputs have this output; write one of them to another \
+                 folder with --out-dir"
+            }
+            Self::Link(_) => {
+                "remove the link, or name the folder that it leads to as an input or with --out-dir"
+            }
             Self::OutputIsInput(_) => {
                 "choose another output; --replace removes the original once the new file is safe"
             }
@@ -533,6 +552,11 @@ fn reason(action: &str, source: &io::Error) -> String {
 fn words(source: &io::Error) -> String {
     without_error_numbers(&source.to_string())
 }
+
+/// Travels inside an [`io::Error`] from where a path is followed to [`Error::io`]: the link in it.
+#[derive(Debug, thiserror::Error)]
+#[error("{} is a symbolic link, which is not followed here", Shown(.0))]
+pub(crate) struct LinkBelow(pub PathBuf);
 
 /// Travels inside an [`io::Error`] from a comparing sink to [`Error::from_run`].
 #[derive(Debug, thiserror::Error)]

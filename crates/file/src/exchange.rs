@@ -3,19 +3,19 @@
 //! A rename replaces the file that has the name by then. An exchange of two names loses nothing:
 //! the other file can be checked, and put back.
 
-use std::fs;
+use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{RenameFlags, renameat, renameat_with};
 use rustix::io::Errno;
 
 use crate::file_state::State;
+use crate::folder::{Folder, Location, is_final};
 use crate::shown::Shown;
 
-/// Puts the file at `temporary`, whose state is `own`, in the place of `expected` at `target`, which
-/// is removed; returns false if something else was there, which then stays. Either way there is no
-/// file at `temporary` any more.
+/// Puts the file at `temporary` in the place of the file `target` of the same `folder`, which is
+/// removed; returns false if something else was there, which then stays. `own` and `expected` are the
+/// states of the two files. Either way there is no file at `temporary` any more.
 ///
 /// A file system that cannot exchange names gets a rename, which replaces what came just before.
 ///
@@ -23,36 +23,39 @@ use crate::shown::Shown;
 /// Those of the system. If another program's file cannot be put back, it stays at `temporary`,
 /// which the error names.
 pub(crate) fn take_place(
-    temporary: &Path,
-    target: &Path,
-    own: &State,
-    expected: &State,
+    folder: &Folder,
+    temporary: &Location,
+    target: &OsStr,
+    (own, expected): (&State, &State),
 ) -> io::Result<bool> {
+    let name = temporary.name();
     let swapped = swap_in(own, expected, || {
-        renameat_with(CWD, temporary, CWD, target, RenameFlags::EXCHANGE)?;
-        Ok(State::of(&fs::symlink_metadata(temporary)?))
+        renameat_with(folder, name, folder, target, RenameFlags::EXCHANGE)?;
+        let out = folder.look(name)?.ok_or(io::ErrorKind::NotFound)?;
+        Ok(out.state)
     });
     let is_own =
-        || fs::symlink_metadata(temporary).is_ok_and(|status| State::of(&status).is_same_file(own));
+        || folder.look(name).is_ok_and(|entry| entry.is_some_and(|e| e.state.is_same_file(own)));
     let taken = match swapped {
         Err(error) if cannot_exchange(&error) && is_own() => {
-            return fs::rename(temporary, target).map(|()| true).inspect_err(|_| {
-                let _ = fs::remove_file(temporary);
+            return renameat(folder, name, folder, target).map(|()| true).map_err(|error| {
+                let _ = folder.remove(name);
+                error.into()
             });
         }
         // The place is empty, and what was in it before is here: it goes back.
         Err(error) if error.kind() == io::ErrorKind::NotFound && !is_own() => {
-            let back = renameat_with(CWD, temporary, CWD, target, RenameFlags::NOREPLACE);
+            let back = renameat_with(folder, name, folder, target, RenameFlags::NOREPLACE);
             back.map(|()| false).map_err(io::Error::from)
         }
         swapped => swapped,
     };
     if taken.is_ok() || is_own() {
-        let _ = fs::remove_file(temporary);
+        let _ = folder.remove(name);
         return taken;
     }
     taken.map_err(|error| {
-        let path = Shown(temporary);
+        let path = Shown(temporary.path());
         io::Error::new(error.kind(), format!("{error}; the file that was there is now {path}"))
     })
 }
@@ -79,13 +82,16 @@ fn swap_in(
     }
 }
 
+/// True if `error` may say that the file system cannot exchange names.
 fn cannot_exchange(error: &io::Error) -> bool {
-    let errors = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
-    errors.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    let error = error.raw_os_error().map(Errno::from_raw_os_error);
+    error.is_some_and(|error| !is_final(error))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     struct Folder(tempfile::TempDir);
@@ -111,7 +117,13 @@ mod tests {
 
         fn exchange(&self) {
             let (one, other) = (self.path("temporary"), self.path("target"));
-            renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
+            renameat_with(rustix::fs::CWD, one, rustix::fs::CWD, other, RenameFlags::EXCHANGE)
+                .unwrap();
+        }
+
+        fn take(&self, own: &State, expected: &State) -> io::Result<bool> {
+            let at = Location::named(&self.path("temporary"));
+            take_place(&at.folder().unwrap(), &at, OsStr::new("target"), (own, expected))
         }
 
         /// Renames a new file into the place.
@@ -136,28 +148,24 @@ mod tests {
     #[test]
     fn it_takes_the_place_of_what_is_expected_only() {
         let (folder, expected, own) = Folder::new();
-        let take =
-            || take_place(&folder.path("temporary"), &folder.path("target"), &own, &expected);
+        let take = || folder.take(&own, &expected);
         assert!(take().unwrap());
         assert_eq!(folder.left(), ["target own"]);
 
         let (folder, expected, own) = Folder::new();
-        let take =
-            || take_place(&folder.path("temporary"), &folder.path("target"), &own, &expected);
+        let take = || folder.take(&own, &expected);
         folder.newer("new");
         assert!(!take().unwrap());
         assert_eq!(folder.left(), ["target new"]);
 
         let (folder, expected, own) = Folder::new();
-        let take =
-            || take_place(&folder.path("temporary"), &folder.path("target"), &own, &expected);
+        let take = || folder.take(&own, &expected);
         fs::write(folder.path("target"), "written in place").unwrap();
         assert!(!take().unwrap());
         assert_eq!(folder.left(), ["target written in place"]);
 
         let (folder, expected, own) = Folder::new();
-        let take =
-            || take_place(&folder.path("temporary"), &folder.path("target"), &own, &expected);
+        let take = || folder.take(&own, &expected);
         fs::remove_file(folder.path("target")).unwrap();
         assert_eq!(take().unwrap_err().kind(), io::ErrorKind::NotFound);
         assert!(folder.left().is_empty());

@@ -1,15 +1,18 @@
 //! Modes of what is made: the user's mask, and folders that are made after others.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, DirBuilder, File, Metadata, Permissions};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, unlinkat};
+use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::folder::{Location, Within};
+use crate::staging::directory_of;
 
 /// The folders of a tree as the run will make them, by their paths.
 #[derive(Debug, Default)]
@@ -25,7 +28,7 @@ struct Access {
 }
 
 /// Folders that this run made.
-pub(crate) struct NewFolders<'a>(Vec<(PathBuf, Option<&'a Access>)>);
+pub(crate) struct NewFolders<'a>(Vec<(Location, Option<&'a Access>)>);
 
 impl Folders {
     /// Notes that `path` is made after a folder with this `status`, less the bits in `mask`. Of two
@@ -55,70 +58,89 @@ impl Folders {
     /// No folder allows more than the one it is made after, at any time: it is the user's alone
     /// until its group is set. What its own user is denied is set by [`NewFolders::finish`].
     ///
+    /// A link below what was named is not followed: the outputs below it fail by themselves.
+    ///
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn make<'p>(
         &self,
-        outputs: impl Iterator<Item = &'p Path>,
+        outputs: impl Iterator<Item = (&'p Path, &'p Within)>,
     ) -> Result<NewFolders<'_>, Error> {
-        let mut made = Vec::new();
+        let mut made = NewFolders(Vec::new());
         let mut last = None;
-        for output in outputs {
+        for (output, within) in outputs {
+            let folder = directory_of(output);
             // The outputs of a tree come folder by folder.
-            if last.replace(output.parent()) == Some(output.parent()) {
+            if last.replace(folder) == Some(folder) {
                 continue;
             }
-            let mut missing = Vec::new();
-            let mut folder = output.parent();
-            while let Some(path) = folder.filter(|p| !p.as_os_str().is_empty() && !p.exists()) {
-                missing.push(path);
-                folder = path.parent();
-            }
-            for path in missing.into_iter().rev() {
-                let access = self.0.get(path);
-                let mode = if access.is_some() { 0o700 } else { 0o777 };
-                match DirBuilder::new().mode(mode).create(path) {
-                    // Another run was sooner.
-                    Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => {
-                        continue;
-                    }
-                    created => created.map_err(Error::io("create", path))?,
-                }
-                made.push((path.to_owned(), access));
-                if let Some(access) = access {
-                    access.give(path, 0o700).map_err(Error::io("set the mode of", path))?;
-                }
+            match self.make_one(folder, within, &mut made) {
+                Ok(()) | Err(Error::Link(_)) => {}
+                Err(error) => return Err(error),
             }
         }
-        Ok(NewFolders(made))
+        Ok(made)
+    }
+
+    /// Makes the folder at `path`, and those that it is in.
+    fn make_one<'a>(
+        &'a self,
+        path: &Path,
+        within: &Within,
+        made: &mut NewFolders<'a>,
+    ) -> Result<(), Error> {
+        match within.folder(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io("create", path)(error)),
+            Ok(_) => return Ok(()),
+        }
+        self.make_one(directory_of(path), within, made)?;
+        let at = within.file(path);
+        let parent = at.folder().map_err(at.failed("create"))?;
+        let access = self.0.get(path);
+        let mode = if access.is_some() { 0o700 } else { 0o777 };
+        match mkdirat(&parent, at.name(), Mode::from_raw_mode(mode)) {
+            // Another run was sooner.
+            Err(Errno::EXIST) => return within.folder(path).map(drop).map_err(at.failed("create")),
+            created => created.map_err(|error| at.failed("create")(error.into()))?,
+        }
+        made.0.push((at.clone(), access));
+        if let Some(access) = access {
+            access.give(&at, 0o700).map_err(at.failed("set the mode of"))?;
+        }
+        Ok(())
     }
 }
 
 impl NewFolders<'_> {
     /// Their paths.
     pub fn paths(&self) -> HashSet<PathBuf> {
-        self.0.iter().map(|(path, _)| path.clone()).collect()
+        self.0.iter().map(|(at, _)| at.path().to_owned()).collect()
     }
 
     /// Removes the folders that stayed empty, and takes from the others what their own user may
     /// not do in them.
     pub fn finish(self) {
-        for (path, access) in self.0.iter().rev() {
+        for (at, access) in self.0.iter().rev() {
             // Fails, as it should, if there is anything in it.
-            let removed = fs::remove_dir(path).is_ok();
+            let removed = at
+                .folder()
+                .and_then(|folder| Ok(unlinkat(&folder, at.name(), AtFlags::REMOVEDIR)?))
+                .is_ok();
             if let Some(access) = access.filter(|access| !removed && access.mode & 0o700 != 0o700) {
                 // The folder allows its user more than asked for, and others no more than that.
-                let _ = access.give(path, 0);
+                let _ = access.give(at, 0);
             }
         }
     }
 }
 
 impl Access {
-    /// Gives the folder at `path` these rights, and its user those in `more`.
-    fn give(&self, path: &Path, more: u32) -> std::io::Result<()> {
+    /// Gives the folder `at` these rights, and its user those in `more`.
+    fn give(&self, at: &Location, more: u32) -> std::io::Result<()> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-        let folder = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+        let parent = at.folder()?;
+        let folder = File::from(rustix::fs::openat(&parent, at.name(), flags, Mode::empty())?);
         // Only root may give folders away; a group is given by its members.
         if fchown(&folder, Some(self.user), Some(self.group)).is_err() {
             let _ = fchown(&folder, None, Some(self.group));

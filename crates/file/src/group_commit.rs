@@ -4,7 +4,7 @@
 //! then its files get their names, then the folders of these are synced, and only then are the
 //! originals removed that the outputs replace.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,10 @@ use rustix::process::{Resource, getrlimit};
 use crate::Done;
 use crate::durability::{FileSystems, copy};
 use crate::error::Error;
+use crate::folder::Within;
 use crate::lock::lock;
 use crate::staging::directory_of;
-use crate::unpublished::Unpublished;
+use crate::unpublished::{Named, Unpublished};
 
 /// The outputs of a run's tasks, `T`, on their way to the disk. `R` hears how each ended.
 pub(crate) struct GroupCommit<'a, T, R> {
@@ -28,6 +29,8 @@ pub(crate) struct GroupCommit<'a, T, R> {
     new_folders: HashSet<PathBuf>,
     /// The folders of these, as far as they are synced.
     synced_parents: Mutex<HashSet<PathBuf>>,
+    /// Device and inode of each output that has its name.
+    written: Mutex<HashSet<(u64, u64)>>,
     report: R,
     most_open_files: usize,
     /// Held while a group is committed.
@@ -61,6 +64,7 @@ impl<'a, T: Sync, R: Fn(&T, Result<Done, Error>) + Sync> GroupCommit<'a, T, R> {
             file_systems,
             new_folders,
             synced_parents: Mutex::default(),
+            written: Mutex::default(),
             report,
             most_open_files: most_open_files(threads),
             committing: Mutex::new(()),
@@ -125,7 +129,7 @@ impl<'a, T: Sync, R: Fn(&T, Result<Done, Error>) + Sync> GroupCommit<'a, T, R> {
         let mut named = Vec::with_capacity(group.members.len());
         for ((task, output), synced) in group.members.into_iter().zip(synced) {
             let linked = match synced {
-                Ok(()) => output.link(),
+                Ok(()) => self.link(output),
                 Err(error) => Err(Error::io("write", output.staged().target())(error)),
             };
             match linked {
@@ -133,8 +137,10 @@ impl<'a, T: Sync, R: Fn(&T, Result<Done, Error>) + Sync> GroupCommit<'a, T, R> {
                 Err(error) => (self.report)(task, Err(error)),
             }
         }
-        let failed = self.sync_names(named.iter().map(|(_, output)| output.folder()));
-        let mut emptied = BTreeSet::new();
+        let failed = self.sync_names(
+            named.iter().map(|(_, output)| (output.folder(), output.output().location().within())),
+        );
+        let mut emptied = BTreeMap::new();
         for (task, output) in named {
             let error =
                 self.names_above(output.folder()).find_map(|path| failed.get_key_value(path));
@@ -143,7 +149,9 @@ impl<'a, T: Sync, R: Fn(&T, Result<Done, Error>) + Sync> GroupCommit<'a, T, R> {
                 None => output.remove_original(),
             };
             let done = removed.map(|(done, original)| {
-                emptied.extend(original.map(|path| directory_of(&path).to_owned()));
+                emptied.extend(original.map(|original| {
+                    (directory_of(original.path()).to_owned(), original.within().clone())
+                }));
                 done
             });
             (self.report)(task, done);
@@ -152,23 +160,48 @@ impl<'a, T: Sync, R: Fn(&T, Result<Done, Error>) + Sync> GroupCommit<'a, T, R> {
         self.file_systems.sync_folders(emptied);
     }
 
+    /// Gives `output` its name, unless that is the name of another output of this run: by another
+    /// spelling, in another case where the file system folds it, or through a link.
+    fn link(&self, output: Unpublished<'a>) -> Result<Named, Error> {
+        let at = output.staged().location().clone();
+        let is_ours = || {
+            let there = at.look().ok().flatten();
+            there.is_some_and(|there| lock(&self.written).contains(&there.state.file()))
+        };
+        let ours = || Error::WrittenByThisRun(at.path().to_owned());
+        // A file system may give the new file the number of the one that it replaced.
+        if output.staged().replaceable().is_some() && is_ours() {
+            return Err(ours());
+        }
+        let named = output.link().map_err(|error| match error {
+            Error::Exists(_) | Error::Changed(_) if is_ours() => ours(),
+            error => error,
+        })?;
+        lock(&self.written).extend(named.output().identity());
+        Ok(named)
+    }
+
     /// Makes the names in `folders` durable, and those of new folders that lead there. Returns the
     /// errors.
     fn sync_names<'p>(
         &self,
-        folders: impl Iterator<Item = &'p Path>,
+        folders: impl Iterator<Item = (&'p Path, &'p Within)>,
     ) -> BTreeMap<PathBuf, io::Error> {
-        let mut names = BTreeSet::new();
+        let mut names = BTreeMap::new();
         let mut parents = HashSet::new();
         {
             let synced = lock(&self.synced_parents);
-            for folder in folders.collect::<BTreeSet<_>>() {
-                names.insert(folder.to_owned());
-                let above = self.names_above(folder).skip(1).map(Path::to_owned);
-                parents.extend(above.filter(|path| !synced.contains(path)));
+            for (folder, within) in folders {
+                if names.insert(folder.to_owned(), within.clone()).is_some() {
+                    continue;
+                }
+                let above = self.names_above(folder).skip(1);
+                for path in above.filter(|path| !synced.contains(*path)) {
+                    parents.insert(path.to_owned());
+                    names.entry(path.to_owned()).or_insert_with(|| within.clone());
+                }
             }
         }
-        names.extend(parents.iter().cloned());
         let failed = self.file_systems.sync_folders(names);
         lock(&self.synced_parents).extend(parents.into_iter().filter(|p| !failed.contains_key(p)));
         failed

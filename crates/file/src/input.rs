@@ -12,16 +12,19 @@ use rustix::fs::SeekFrom;
 use crate::error::Error;
 use crate::extended::ExtendedAttributes;
 use crate::file_state::State;
+use crate::folder::{Folder, Location, state_of};
 use crate::read_at::{InOrder, ReadAt};
 use crate::remote::RemoteObject;
-use crate::staging::{Attributes, Staged, directory_of, sync_directory};
+use crate::staging::{Attributes, NewOutput, Staged, sync_directory};
 use crate::transfer::Source;
 
 /// The input of an operation.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A file, a device or a FIFO by its path.
+    /// A file, a device or a FIFO by its path, which is followed.
     Path(PathBuf),
+    /// A file in a tree: links below its top are not followed.
+    Located(Location),
     /// Standard input.
     Stdin,
     /// An object that is not a file of this machine.
@@ -46,6 +49,10 @@ pub struct OpenFile {
     pub status: fs::Metadata,
     /// Where its bytes start, if they can be read at any offset; `None` for pipes and the like.
     pub start: Option<u64>,
+    /// Where it is looked up again; `None` for what has no name.
+    at: Option<Location>,
+    /// What is compared with what the system says later.
+    state: State,
 }
 
 impl Input {
@@ -53,16 +60,26 @@ impl Input {
     pub fn name(&self) -> &Path {
         match self {
             Self::Path(path) => path,
+            Self::Located(location) => location.path(),
             Self::Stdin => Path::new("standard input"),
             Self::Remote(remote) => remote.name(),
         }
     }
 
+    /// Where it is, if it is a file of this machine with a name.
+    pub(crate) fn location(&self) -> Option<Location> {
+        match self {
+            Self::Path(path) => Some(Location::named(path)),
+            Self::Located(location) => Some(location.clone()),
+            Self::Stdin | Self::Remote(_) => None,
+        }
+    }
+
     /// Fails for what `--replace` may not remove: only a file itself is an original.
     pub(crate) fn check_removable(&self) -> Result<(), Error> {
-        match (self, fs::symlink_metadata(self.name())) {
+        match (self, self.location().map(|at| at.look())) {
             (Self::Remote(_), _) => Ok(()),
-            (_, Ok(status)) if status.is_file() => Ok(()),
+            (_, Some(Ok(Some(entry)))) if entry.kind.is_file() => Ok(()),
             _ => Err(Error::usage("--replace needs a regular file, not a link or a pipe")),
         }
     }
@@ -86,6 +103,7 @@ impl Input {
         let failed = |error| Error::io("read", &name)(error);
         let mut file = match self {
             Self::Path(path) => File::open(path).map_err(failed)?,
+            Self::Located(location) => location.open().map_err(failed)?,
             Self::Stdin => File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?),
             Self::Remote(_) => return Err(not_a_file()),
         };
@@ -96,10 +114,11 @@ impl Input {
         // Files of /proc say that they are empty, and are not: they are read as streams.
         let start = match self {
             _ if !status.is_file() || status.len() == 0 => None,
-            Self::Path(_) => Some(0),
+            Self::Path(_) | Self::Located(_) => Some(0),
             _ => Some(file.stream_position().map_err(failed)?),
         };
-        Ok(OpenFile { name, file, status, start })
+        let state = state_of(&file).map_err(failed)?;
+        Ok(OpenFile { name, file, status, start, at: self.location(), state })
     }
 }
 
@@ -221,6 +240,14 @@ impl Opened {
         }
     }
 
+    /// Where it is, if it is a file with a name.
+    pub fn location(&self) -> Option<Location> {
+        match self {
+            Self::File(file) => file.at.clone(),
+            Self::Remote(..) => None,
+        }
+    }
+
     /// Removes it, unless it was replaced or changed after it was opened.
     ///
     /// # Errors
@@ -258,13 +285,21 @@ impl OpenFile {
     /// # Errors
     /// [`Error::Changed`]; [`Error::Io`].
     pub fn check_unchanged(&self) -> Result<(), Error> {
-        let now = self.file.metadata().map_err(Error::io("read", &self.name))?;
+        let failed = || Error::io("read", &self.name);
         let unchanged = match self.start {
-            Some(_) => State::of(&now) == State::of(&self.status),
+            Some(_) => state_of(&self.file).map_err(failed())? == self.state,
             // Files of /proc have any time; a pipe has no length.
-            None => !now.is_file() || now.len() == self.status.len(),
+            None => {
+                let now = self.file.metadata().map_err(failed())?;
+                !now.is_file() || now.len() == self.status.len()
+            }
         };
         if unchanged { Ok(()) } else { Err(Error::Changed(self.name.clone())) }
+    }
+
+    /// Its state when it was opened.
+    pub(crate) fn state(&self) -> State {
+        self.state
     }
 
     /// Fails if the file has a second name, which would keep the plaintext.
@@ -319,38 +354,50 @@ impl OpenFile {
     /// Removes the file, unless another process replaced or changed it after it was opened. The
     /// removal is durable once its folder is synced.
     pub(crate) fn remove(&self) -> Result<(), Error> {
-        let path = &self.name;
-        self.check_in_place()?;
-        fs::remove_file(path).map_err(|source| Error::NotRemoved { path: path.clone(), source })
+        let (folder, at) = self.in_place()?;
+        folder
+            .remove(at.name())
+            .map_err(|source| Error::NotRemoved { path: self.name.clone(), source })
     }
 
     /// Waits until the file is on the disk under its name, which still has to be its own.
     pub(crate) fn settle(&self) -> Result<(), Error> {
         self.file.sync_all().map_err(Error::io("write", &self.name))?;
-        self.check_in_place()?;
-        let folder = directory_of(&self.name);
-        sync_directory(folder).map_err(Error::io("write", folder))
+        let (_, at) = self.in_place()?;
+        sync_directory(at).map_err(Error::io("write", at.folder_path()))
     }
 
-    /// Fails unless the path leads to the file that was opened, and the file is as it was then.
-    fn check_in_place(&self) -> Result<(), Error> {
-        let there = fs::symlink_metadata(&self.name).map_err(Error::io("read", &self.name))?;
-        if State::of(&there) == State::of(&self.status) {
-            Ok(())
-        } else {
-            Err(Error::Changed(self.name.clone()))
+    /// Where the file is: fails unless its name in that folder leads to the file that was opened, and
+    /// the file is as it was then.
+    fn in_place(&self) -> Result<(Arc<Folder>, &Location), Error> {
+        let failed = || Error::io("read", &self.name);
+        let at = self.at.as_ref().ok_or_else(not_a_file)?;
+        let folder = at.folder().map_err(failed())?;
+        match folder.look(at.name()).map_err(failed())? {
+            Some(there) if there.state == self.state => Ok((folder, at)),
+            _ => Err(Error::Changed(self.name.clone())),
         }
     }
 
-    /// Starts an output at `target` that is made of this file.
+    /// Starts an output that is made of this file.
     ///
     /// # Errors
-    /// [`Error::OutputIsInput`] if `target` is this very file; those of [`Staged::create`].
-    pub(crate) fn stage(&self, target: &Path, overwrite: bool) -> Result<Staged, Error> {
-        match Staged::create(target, overwrite) {
+    /// [`Error::OutputIsInput`] if the output is this very file; those of [`Staged::begin`].
+    pub(crate) fn stage(&self, output: &NewOutput) -> Result<Staged, Error> {
+        match Staged::begin(output) {
             Ok(staged) if !staged.target_existed() => Ok(staged),
-            created => self.check_is_not(target).and(created),
+            created => self.check_is_not(output.at.path()).and(created),
         }
+    }
+
+    /// A copy of it in `file`, which has no name of its own.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn copy_in(&self, file: File) -> Result<Self, Error> {
+        let status = file.metadata().map_err(Error::io("read", &self.name))?;
+        let state = State::of(&status);
+        Ok(Self { name: self.name.clone(), file, status, start: Some(0), at: None, state })
     }
 
     /// Fails if `target` is this very file.

@@ -58,6 +58,7 @@ mod exchange;
 mod exclude;
 mod extended;
 mod file_state;
+mod folder;
 mod folders;
 mod format;
 mod group_commit;
@@ -96,6 +97,7 @@ pub use batch::{Batch, Direction, Found, Listing, Outcome, Plan, Skip, Step, Tas
 pub use error::{Damage, Error, Kind};
 pub use exclude::Exclude;
 pub use extended::ExtendedAttributes;
+pub use folder::Location;
 pub use folders::Folders;
 pub use format::Format;
 pub use header::{Header, Stanza};

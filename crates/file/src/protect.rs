@@ -17,7 +17,7 @@ use crate::payload::{Ends, Moved, Payload};
 use crate::read_at::{InOrder, ReadAt};
 use crate::remote::{RemoteOutput, Sent, complete};
 use crate::signature::{SignError, Signer, stage_signature};
-use crate::staging::{Attributes, Staged};
+use crate::staging::{Attributes, NewOutput, Staged};
 use crate::transfer::{Progress, Sink, Source};
 use crate::unprotect::Target;
 use crate::unpublished::Unpublished;
@@ -52,7 +52,7 @@ pub struct Protect<'a> {
 /// which keeps what it was given.
 pub fn protect(how: &Protect<'_>, input: &Input, target: Target<'_>) -> Result<Done, Error> {
     match target {
-        Target::File(path) => stage(how, input, &path)?.publish(),
+        Target::File(path) => stage(how, input, &NewOutput::named(&path, how.overwrite))?.publish(),
         Target::Stream(writer) => {
             let output = Path::new("standard output");
             to_stream(how, input, writer, output).map(|written| written.done)
@@ -100,19 +100,19 @@ pub(crate) fn new_payload(
     })
 }
 
-/// Writes the container of `input` that will be `path`.
+/// Writes the container of `input` that will be `output`.
 ///
 /// # Errors
 /// As [`protect`].
 pub(crate) fn stage<'a>(
     how: &Protect<'a>,
     input: &Input,
-    path: &Path,
+    output: &NewOutput,
 ) -> Result<Unpublished<'a>, Error> {
     let (opened, attributes) = open(how, input)?;
     let (header, payload) = payload(how, input, &opened, &attributes)?;
     let front = payload.front(&header);
-    to_file(how, opened, attributes, path, (header.len(), front), payload)
+    to_file(how, opened, attributes, output, (header.len(), front), payload)
 }
 
 /// The signature of a container whose payload stands in `range`, durable and without a name.
@@ -130,20 +130,21 @@ fn sign(
         SignError::Read(error) => Error::io("read", target)(error),
         SignError::Key => Error::usage("the key cannot sign"),
     })?;
-    stage_signature(target, text.as_bytes(), how.overwrite)
+    stage_signature(staged.location(), text.as_bytes(), how.overwrite)
 }
 
 fn to_file<'a>(
     how: &Protect<'a>,
     mut opened: Opened,
     mut attributes: Attributes,
-    path: &Path,
+    output: &NewOutput,
     (header_len, front): (usize, Vec<u8>),
     payload: Payload,
 ) -> Result<Unpublished<'a>, Error> {
+    let path = output.at.path();
     let staged = match &opened {
-        Opened::File(file) => file.stage(path, how.overwrite)?,
-        Opened::Remote(..) => Staged::create(path, how.overwrite)?,
+        Opened::File(file) => file.stage(output)?,
+        Opened::Remote(..) => Staged::begin(output)?,
     };
     let moved = if how.armor {
         armored(how, &mut opened, &mut staged.file(), path, &front, &payload)?
@@ -317,7 +318,7 @@ fn metadata(input: &Input, opened: &Opened, attributes: &Attributes) -> Metadata
     let Attributes { mode, modified, .. } = *attributes;
     let file_name = || input.name().file_name().map(OsString::from);
     match (input, opened) {
-        (Input::Path(_), Opened::File(file)) => {
+        (Input::Path(_) | Input::Located(_), Opened::File(file)) => {
             // What is not a file has a name that says nothing.
             let name = mode.and_then(|_| file_name());
             Metadata { name, mode, modified, sparse: file.has_holes() }

@@ -17,7 +17,7 @@ use crate::input::{Input, Opened};
 use crate::keys::{Identities, Wrapping};
 use crate::protect::new_payload;
 use crate::signature::{remove_signature, signature_of, stage_signature};
-use crate::staging::Staged;
+use crate::staging::{NewOutput, Planned, Staged};
 use crate::transfer::Progress;
 use crate::{age_v1, wattlock_v1};
 
@@ -50,19 +50,24 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Erro
     let payload = sealed
         .payload_range()
         .ok_or_else(|| Error::usage("rekey needs a container in a file, and not an armored one"))?;
-    let opened = State::of(&sealed.opened.file()?.status);
+    let opened = sealed.opened.file()?.state();
     let is_opened = |status| State::of(&status).is_same_file(&opened);
     let in_place = input.name() == target || std::fs::symlink_metadata(target).is_ok_and(is_opened);
     let format = sealed.header.format().name();
     let bytes_in = sealed.opened.len();
+    let output = match in_place {
+        // Nothing but the container that was opened.
+        true => NewOutput { planned: Planned::There(opened), ..NewOutput::named(target, true) },
+        false => NewOutput::named(target, how.overwrite),
+    };
     let (staged, opened_input, report) = if how.reseal {
         let container = sealed.unlock(how.identities)?;
-        reseal(how, container, target, in_place)?
+        reseal(how, container, &output)?
     } else {
         let header = how
             .identities
             .with_file_key(&sealed.header, |old_key| new_header(how, &sealed.header, old_key))?;
-        let staged = Staged::create(target, how.overwrite || in_place)?;
+        let staged = Staged::begin(&output)?;
         let failed = || Error::io("write", target);
         staged.file().write_all(&header).map_err(failed())?;
         let len = payload.end - payload.start;
@@ -76,7 +81,7 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Erro
     let signature = match in_place || how.reseal {
         true => None,
         false => signature_of(opened_input.name())
-            .map(|text| stage_signature(target, &text, how.overwrite))
+            .map(|text| stage_signature(staged.location(), &text, how.overwrite))
             .transpose()?,
     };
     let mut attributes = opened_input.attributes();
@@ -86,13 +91,13 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Erro
     staged.settle(&attributes)?;
     let bytes_out = staged.file().metadata().map_err(Error::io("read", target))?.len();
     let target_existed = staged.target_existed();
-    let output = if in_place { staged.publish_over(&opened)? } else { staged.publish()? };
+    let at = staged.location().clone();
+    let output = staged.publish()?;
     if let Some(signature) = signature {
         signature.publish()?;
     }
     // It is that of the former payload.
-    let removed_signature =
-        if how.reseal && target_existed { remove_signature(&output) } else { None };
+    let removed_signature = if how.reseal && target_existed { remove_signature(&at) } else { None };
     Ok(Done {
         bytes_in,
         bytes_out,
@@ -108,16 +113,15 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Erro
 fn reseal(
     how: &Rekey<'_>,
     mut container: Container,
-    target: &Path,
-    in_place: bool,
+    output: &NewOutput,
 ) -> Result<(Staged, Opened, Report), Error> {
     let format = container.header.format();
     let has_metadata = wattlock_v1::has_metadata(&container.header);
     let metadata = has_metadata.then(|| container.metadata.clone());
     let (header, payload) = new_payload(how.wrapping, format, metadata.as_ref())?;
     let front = payload.front(&header);
-    let staged = Staged::create(target, how.overwrite || in_place)?;
-    let file = (staged.file(), target);
+    let staged = Staged::begin(output)?;
+    let file = (staged.file(), output.at.path());
     let moved = container.reseal_by_cpu(how.engine, file, (&front, &payload), how.progress)?;
     container.opened.check_unchanged()?;
     Ok((staged, container.opened, moved.report))

@@ -1,15 +1,13 @@
 //! The work of one task, and outputs of an earlier run that it may keep.
 
-use std::fs;
-use std::path::Path;
-
 use crate::batch::{Outcome, Step, Task};
 use crate::container::{Container, Sealed};
 use crate::error::{Error, Kind};
+use crate::folder::Location;
 use crate::input::Input;
 use crate::keys::Identities;
 use crate::protect::Protect;
-use crate::unprotect::{MatchedPair, Unprotect, UsedNames, compare, output_path};
+use crate::unprotect::{MatchedPair, Unprotect, UsedNames, compare, named_output};
 use crate::{Done, protect, unprotect, wattlock_v1};
 
 impl Task {
@@ -27,9 +25,10 @@ impl Task {
         resume: Option<&Identities>,
     ) -> Result<Step<'a>, Error> {
         let mut overwrite = how.overwrite;
-        if let Some(identities) = resume.filter(|_| is_file(&self.output)) {
-            let output = Input::Path(self.output.clone());
-            match check_output(how, identities, &output, &self.input)? {
+        let input = &self.located(input);
+        let existing = self.new_output(false).at;
+        if let Some(identities) = resume.filter(|_| is_file(&existing)) {
+            match check_output(how, identities, &Input::Located(existing), input)? {
                 ExistingOutput::Right(pair) => {
                     if how.replace {
                         input.check_removable()?;
@@ -43,7 +42,7 @@ impl Task {
             }
         }
         let how = Protect { overwrite, ..*how };
-        protect::stage(&how, input, &self.output).map(Step::Written)
+        protect::stage(&how, input, &self.new_output(overwrite)).map(Step::Written)
     }
 
     /// Opens `input`, which is this task's container. With `resume`, an existing output is compared with the
@@ -59,15 +58,17 @@ impl Task {
         input: &Input,
         resume: bool,
     ) -> Result<Step<'a>, Error> {
+        let input = &self.located(input);
+        let output = self.new_output(how.overwrite);
         if self.output == self.input && how.sealed_name.is_none() {
             // What is no container needs no name.
             return Err(Sealed::read(input).err().unwrap_or(Error::NoName(self.input.clone())));
         }
         if resume {
             let container = Container::open(input, how.identities)?;
-            let output = output_path(how, &container, &self.output)?;
-            if is_file(&output) {
-                match compare(how, container, &output, false) {
+            let existing = named_output(how, &container, &output)?.at;
+            if is_file(&existing) {
+                match compare(how, container, &Input::Located(existing), false) {
                     Ok(pair) => {
                         if how.replace {
                             input.check_removable()?;
@@ -81,7 +82,7 @@ impl Task {
                 }
             }
         }
-        unprotect::stage(how, input, &self.output).map(Step::Written)
+        unprotect::stage(how, input, &output).map(Step::Written)
     }
 }
 
@@ -95,12 +96,12 @@ pub fn keep(
     how: &Protect<'_>,
     identities: &Identities,
     output: &Input,
-    original: &Path,
+    original: &Input,
 ) -> Result<Option<Done>, Error> {
     match check_output(how, identities, output, original)? {
         ExistingOutput::Right(pair) => {
             if how.replace {
-                Input::Path(original.to_owned()).check_removable()?;
+                original.check_removable()?;
                 pair.keep_container()?;
             }
             Ok(Some(pair.done))
@@ -116,7 +117,7 @@ fn check_output(
     how: &Protect<'_>,
     identities: &Identities,
     output: &Input,
-    original: &Path,
+    original: &Input,
 ) -> Result<ExistingOutput, Error> {
     let other = |error: fn(_) -> _| Ok(ExistingOutput::Other(error(output.name().to_owned())));
     let sealed = match Sealed::read(output) {
@@ -172,6 +173,6 @@ enum ExistingOutput {
 }
 
 /// True for a file itself; a link is nothing that an earlier run made.
-fn is_file(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|status| status.is_file())
+fn is_file(at: &Location) -> bool {
+    at.look().is_ok_and(|entry| entry.is_some_and(|entry| entry.kind.is_file()))
 }

@@ -9,6 +9,7 @@ use wattlock_engine::crypto::TAG_LEN;
 use zeroize::Zeroizing;
 
 use crate::Done;
+use crate::batch::Task;
 use crate::container::Sealed;
 use crate::error::Error;
 use crate::input::{Input, Opened};
@@ -53,24 +54,25 @@ pub fn salvaged_path(target: &Path) -> PathBuf {
     name.into()
 }
 
-/// Writes every authentic chunk of the container `input` to `target`, each at its place. That is
-/// [`salvaged_path`] of the plain name, so that nobody takes it for the whole.
+/// Writes every authentic chunk of the container `input`, that of `task`, to its output, each at its
+/// place. That is [`salvaged_path`] of the plain name, so that nobody takes it for the whole.
 ///
 /// # Errors
 /// Those of opening the container, whose header must be authentic; [`Error::Exists`]; the damage, if
 /// no chunk is authentic.
-pub fn salvage(how: &Unprotect<'_>, input: &Input, target: &Path) -> Result<Salvaged, Error> {
-    let container = Sealed::read(input)?.unlock_damaged(how.identities)?;
+pub fn salvage(how: &Unprotect<'_>, input: &Input, task: &Task) -> Result<Salvaged, Error> {
+    let container = Sealed::read(&task.located(input))?.unlock_damaged(how.identities)?;
     let (chunks, range) = container.chunks_at().ok_or_else(|| {
         Error::usage("--salvage needs a container in a file, and not an armored one")
     })?;
     let layout = container.layout();
     let (slot_len, chunk_len) = (layout.slot_len() as u64, layout.chunk_len as u64);
-    let output = target.to_owned();
+    let target = task.new_output(how.overwrite);
+    let output = target.at.path().to_owned();
     if let Opened::File(file) = &container.opened {
         file.check_is_not(&output)?;
     }
-    let staged = Staged::create(&output, how.overwrite)?;
+    let staged = Staged::begin(&target)?;
 
     let len = range.end - range.start;
     chunks.read_ahead(range.clone());

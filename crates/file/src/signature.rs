@@ -23,11 +23,12 @@ use ssh_key::{Algorithm, HashAlg, LineEnding, PrivateKey, PublicKey, SshSig};
 
 use crate::container::Sealed;
 use crate::error::Error;
+use crate::folder::Location;
 use crate::folders::umask;
 use crate::format::Format;
 use crate::input::Input;
 use crate::keys::Passphrase;
-use crate::staging::{Attributes, Staged};
+use crate::staging::{Attributes, NewOutput, Planned, Staged};
 
 /// The namespace of signatures of payloads, for `ssh-keygen -n`.
 pub const NAMESPACE: &str = "wattlock-payload-v1";
@@ -187,14 +188,24 @@ fn signature_path(container: &Path) -> PathBuf {
     path.into()
 }
 
+/// Where the signature of a container is.
+fn signature_location(container: &Location) -> Location {
+    container.with_name(signature_path(Path::new(container.name())).as_os_str())
+}
+
 /// All of a signature's file, which is short and a file.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let status = std::fs::metadata(path)?;
     if !status.is_file() || status.len() > MAX_SIGNATURE_LEN {
         return Err(io::Error::other("it is no signature"));
     }
+    read_all(File::open(path)?)
+}
+
+/// As much of a file as a signature can be.
+fn read_all(file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_SIGNATURE_LEN).read_to_end(&mut bytes)?;
+    file.take(MAX_SIGNATURE_LEN).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -208,28 +219,38 @@ pub(crate) fn is_signature(path: &Path) -> bool {
 
 /// The text of the signature of a payload that `container` has, if it has one.
 pub(crate) fn signature_of(container: &Path) -> Option<Vec<u8>> {
-    let pem = read(&signature_path(container)).ok()?;
-    let signature = SshSig::from_pem(&pem).ok()?;
-    (signature.namespace() == NAMESPACE).then_some(pem)
+    payload_signature(&read(&signature_path(container)).ok()?)
+}
+
+/// The bytes, if they are the signature of a payload.
+fn payload_signature(pem: &[u8]) -> Option<Vec<u8>> {
+    let signature = SshSig::from_pem(pem).ok()?;
+    (signature.namespace() == NAMESPACE).then(|| pem.to_vec())
 }
 
 /// Removes the signature of the payload that `container` had, and nothing else that has its name.
 /// Returns its path.
-pub(crate) fn remove_signature(container: &Path) -> Option<PathBuf> {
-    let path = signature_of(container).map(|_| signature_path(container))?;
+pub(crate) fn remove_signature(container: &Location) -> Option<PathBuf> {
+    let signature = signature_location(container);
+    let folder = signature.folder().ok()?;
+    if !folder.look(signature.name()).ok()??.kind.is_file() {
+        return None;
+    }
+    payload_signature(&read_all(signature.open().ok()?).ok()?)?;
     // One that stays matches nothing.
-    std::fs::remove_file(&path).ok().map(|()| path)
+    folder.remove(signature.name()).ok().map(|()| signature.path().to_owned())
 }
 
 /// Writes `text` as the signature that `container` will have, durable and without a name.
 pub(crate) fn stage_signature(
-    container: &Path,
+    container: &Location,
     text: &[u8],
     overwrite: bool,
 ) -> Result<Staged, Error> {
-    let path = signature_path(container);
-    let signature = Staged::create(&path, overwrite)?;
-    signature.file().write_all_at(text, 0).map_err(Error::io("write", &path))?;
+    let at = signature_location(container);
+    let signature =
+        Staged::begin(&NewOutput { at: at.clone(), overwrite, planned: Planned::NotYet })?;
+    signature.file().write_all_at(text, 0).map_err(at.failed("write"))?;
     signature.settle(&Attributes { mode: Some(0o666 & !umask()), ..Attributes::default() })?;
     Ok(signature)
 }

@@ -4,6 +4,7 @@
 //! that made it, and linked to its name when all of it is on the disk. Where the file system has
 //! no such files, as with FUSE, it gets a temporary name.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -17,6 +18,7 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::extended::{Acl, AttributeNotCopied, ExtendedAttributes};
 use crate::file_state::State;
+use crate::folder::{Folder, Location};
 use crate::shown::Shown;
 use crate::temporary::{Temporary, sweep_once};
 
@@ -57,11 +59,39 @@ fn leads_to_device(link: &Path) -> bool {
     fs::metadata(link).is_ok_and(|status| !status.is_file() && !status.is_dir())
 }
 
+/// What stood at an output's name when the run was planned. Nothing else is ever replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Planned {
+    /// Nothing was planned: what stands there when the output is begun counts.
+    NotYet,
+    /// Nothing stood there.
+    Absent,
+    /// This stood there.
+    There(State),
+}
+
+/// Where an output goes, and what it may replace.
+#[derive(Clone, Debug)]
+pub(crate) struct NewOutput {
+    pub at: Location,
+    pub overwrite: bool,
+    pub planned: Planned,
+}
+
+impl NewOutput {
+    /// The output `path`, which a user named.
+    pub fn named(path: &Path, overwrite: bool) -> Self {
+        Self { at: Location::named(path), overwrite, planned: Planned::NotYet }
+    }
+}
+
 /// An output that has no name yet. Dropped before [`Staged::publish`], it leaves nothing.
 pub struct Staged {
     file: File,
-    target: PathBuf,
+    target: Location,
     overwrite: bool,
+    /// What the output may replace.
+    replaceable: Option<State>,
     /// True if something was at the target when this began.
     target_existed: bool,
     temporary: Option<Temporary>,
@@ -73,38 +103,56 @@ impl Staged {
     /// # Errors
     /// [`Error::Exists`] if the target is there and may not be overwritten; [`Error::Io`].
     pub fn create(target: &Path, overwrite: bool) -> Result<Self, Error> {
-        let there = fs::symlink_metadata(target);
-        let target_existed = there.is_ok();
-        match there {
-            Ok(status) if status.is_dir() => {
-                return Err(Error::OutputIsDirectory(target.to_owned()));
+        Self::begin(&NewOutput::named(target, overwrite))
+    }
+
+    /// Starts an output.
+    ///
+    /// # Errors
+    /// As [`Staged::create`]; [`Error::Link`].
+    pub(crate) fn begin(output: &NewOutput) -> Result<Self, Error> {
+        let NewOutput { at, overwrite, planned } = output;
+        let path = at.path();
+        let folder = at.folder().map_err(at.failed("create"))?;
+        let there = folder.look(at.name()).map_err(at.failed("create"))?;
+        match &there {
+            Some(there) if there.kind.is_dir() => {
+                return Err(Error::OutputIsDirectory(path.to_owned()));
             }
-            Ok(status)
-                if !status.is_file() && (!status.is_symlink() || leads_to_device(target)) =>
+            Some(there)
+                if !there.kind.is_file() && (!there.kind.is_symlink() || leads_to_device(path)) =>
             {
                 return Err(Error::usage(format!(
                     "the output {} is a device or a pipe, which is not replaced",
-                    Shown(target)
+                    Shown(path)
                 )));
             }
-            Ok(_) if !overwrite => return Err(Error::Exists(target.to_owned())),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io("create", target)(error));
-            }
+            Some(_) if !overwrite => return Err(Error::Exists(path.to_owned())),
             _ => {}
         }
-        let directory = directory_of(target);
-        sweep_once(directory);
-        let (file, temporary) = match nameless(directory) {
+        let replaceable = match planned {
+            _ if !overwrite => None,
+            Planned::NotYet => there.map(|there| there.state),
+            Planned::Absent => None,
+            Planned::There(state) => Some(*state),
+        };
+        sweep_once(at.folder_path(), &folder);
+        let (file, temporary) = match nameless(&folder) {
             Ok(file) => (file, None),
             Err(error) if has_no_nameless_files(&error) => {
-                let (file, temporary) =
-                    Temporary::create(directory).map_err(Error::io("create", target))?;
+                let (file, temporary) = Temporary::create(at).map_err(at.failed("create"))?;
                 (file, Some(temporary))
             }
-            Err(error) => return Err(Error::io("create", target)(error)),
+            Err(error) => return Err(at.failed("create")(error)),
         };
-        Ok(Self { file, target: target.to_owned(), overwrite, target_existed, temporary })
+        Ok(Self {
+            file,
+            target: at.clone(),
+            overwrite: *overwrite,
+            replaceable,
+            target_existed: there.is_some(),
+            temporary,
+        })
     }
 
     /// The file to write to, and to read back.
@@ -118,7 +166,7 @@ impl Staged {
     /// [`Error::Io`].
     pub fn settle(&self, attributes: &Attributes) -> Result<(), Error> {
         self.give(attributes)?;
-        self.file.sync_all().map_err(Error::io("write", &self.target))
+        self.file.sync_all().map_err(self.target.failed("write"))
     }
 
     /// Gives the file its attributes.
@@ -126,7 +174,7 @@ impl Staged {
     /// # Errors
     /// [`Error::Io`]; [`Error::AttributeNotCopied`].
     pub(crate) fn give(&self, attributes: &Attributes) -> Result<(), Error> {
-        let failed = |action| Error::io(action, &self.target);
+        let failed = |action| self.target.failed(action);
         let is_own = |(user, group)| {
             self.file.metadata().is_ok_and(|status| (status.uid(), status.gid()) == (user, group))
         };
@@ -138,7 +186,7 @@ impl Staged {
         if let Some(extended) = &attributes.extended {
             extended.give(&self.file).map_err(|AttributeNotCopied { name, source }| {
                 Error::AttributeNotCopied {
-                    path: self.target.clone(),
+                    path: self.target.path().to_owned(),
                     name: name.to_string_lossy().into_owned(),
                     source,
                 }
@@ -162,37 +210,75 @@ impl Staged {
         self.target_existed
     }
 
-    /// The name that the file will get.
+    /// The path that the file will get.
     pub(crate) fn target(&self) -> &Path {
+        self.target.path()
+    }
+
+    /// Where the file will be.
+    pub(crate) fn location(&self) -> &Location {
         &self.target
+    }
+
+    /// What it replaces.
+    pub(crate) fn replaceable(&self) -> Option<&State> {
+        self.replaceable.as_ref()
     }
 
     /// Gives the file its name, in one step, and makes the name durable.
     ///
     /// # Errors
-    /// [`Error::Exists`] if the target has come into being meanwhile and may not be overwritten;
-    /// [`Error::Io`].
+    /// [`Error::Exists`] if the target has come into being meanwhile and may not be overwritten,
+    /// [`Error::Changed`] if it may, and is not what stood there; [`Error::Io`].
     pub fn publish(self) -> Result<PathBuf, Error> {
         let output = self.link()?;
-        let folder = directory_of(&output);
-        sync_directory(folder).map_err(Error::io("write", folder))?;
-        Ok(output)
+        output.sync_folder()?;
+        Ok(output.at.path().to_owned())
+    }
+
+    /// Fails if its name is taken by what it may not replace.
+    ///
+    /// # Errors
+    /// Those of [`Staged::publish`].
+    pub(crate) fn check_name(&self) -> Result<(), Error> {
+        let there = self.target.look().map_err(self.target.failed("create"))?;
+        match there.map(|there| there.state) == self.replaceable {
+            true => Ok(()),
+            false => Err(self.taken()),
+        }
+    }
+
+    /// Says that its name is taken.
+    fn taken(&self) -> Error {
+        let path = self.target.path().to_owned();
+        // What may be overwritten came or changed after the run was planned.
+        if self.overwrite { Error::Changed(path) } else { Error::Exists(path) }
     }
 
     /// As [`Staged::publish`], but the name is durable only once its folder is synced.
     ///
     /// # Errors
     /// The same.
-    pub(crate) fn link(mut self) -> Result<PathBuf, Error> {
-        let published = match self.temporary.take() {
-            None => self.publish_nameless(),
-            Some(temporary) => temporary.publish(&self.target, self.overwrite),
+    pub(crate) fn link(mut self) -> Result<Published, Error> {
+        let folder = self.target.folder().map_err(self.target.failed("create"))?;
+        match self.replaceable {
+            Some(state) => self.take_place(&folder, &state)?,
+            None => self.take_free_name(&folder)?,
+        }
+        Ok(Published { file: self.file, at: self.target })
+    }
+
+    /// Gives the file its name, which nothing has.
+    fn take_free_name(&mut self, folder: &Folder) -> Result<(), Error> {
+        let name = self.target.name();
+        let named = match self.temporary.take() {
+            None => link(&self.file, folder, name),
+            Some(temporary) => temporary.publish(folder, name),
         };
-        published.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Error::Exists(self.target.clone()),
-            _ => Error::io("create", &self.target)(error),
-        })?;
-        Ok(self.target)
+        named.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => self.taken(),
+            _ => self.target.failed("create")(error),
+        })
     }
 
     /// Gives the file its name in place of the one that is there, if that is still `expected`.
@@ -200,46 +286,76 @@ impl Staged {
     /// # Errors
     /// [`Error::Changed`] if another file took the name meanwhile, which then keeps it, or if the
     /// expected one was written to; [`Error::Io`].
-    pub(crate) fn publish_over(mut self, expected: &State) -> Result<PathBuf, Error> {
-        let failed = || Error::io("replace", &self.target);
-        let there = fs::symlink_metadata(&self.target).map_err(failed())?;
-        if State::of(&there) != *expected {
-            return Err(Error::Changed(self.target));
+    fn take_place(&mut self, folder: &Folder, expected: &State) -> Result<(), Error> {
+        let failed = || self.target.failed("replace");
+        let changed = || Error::Changed(self.target.path().to_owned());
+        let there = folder.look(self.target.name()).map_err(failed())?;
+        if there.is_none_or(|there| there.state != *expected) {
+            return Err(changed());
         }
         let temporary = match self.temporary.take() {
             Some(temporary) => temporary,
             None => {
+                // A link cannot replace a file, a rename can: the file has a name in between.
                 let _ = self.file.try_lock();
-                Temporary::claim(directory_of(&self.target), |path| link(&self.file, path))
+                Temporary::claim(&self.target, |folder, name| link(&self.file, folder, name))
                     .map_err(failed())?
             }
         };
         let own = State::of(&self.file.metadata().map_err(failed())?);
-        if !temporary.take_place(&self.target, &own, expected).map_err(failed())? {
-            return Err(Error::Changed(self.target));
-        }
-        let folder = directory_of(&self.target);
-        sync_directory(folder).map_err(Error::io("write", folder))?;
-        Ok(self.target)
-    }
-
-    fn publish_nameless(&self) -> io::Result<()> {
-        match link(&self.file, &self.target) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.overwrite => {
-                // A link cannot replace a file, a rename can: the file has a name in between.
-                let _ = self.file.try_lock();
-                let temporary =
-                    Temporary::claim(directory_of(&self.target), |path| link(&self.file, path))?;
-                temporary.publish(&self.target, true)
-            }
-            other => other,
+        match temporary.take_place(folder, self.target.name(), &own, expected).map_err(failed())? {
+            true => Ok(()),
+            false => Err(changed()),
         }
     }
 }
 
-fn nameless(directory: &Path) -> io::Result<File> {
+/// An output that has its name.
+pub(crate) struct Published {
+    file: File,
+    at: Location,
+}
+
+impl Published {
+    /// Where it is.
+    pub fn location(&self) -> &Location {
+        &self.at
+    }
+
+    /// Device and inode of the file.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        self.file.metadata().ok().map(|status| State::of(&status).file())
+    }
+
+    /// Fails unless its name, looked up again in its folder, leads to the file that was written.
+    ///
+    /// # Errors
+    /// [`Error::Changed`]; [`Error::Io`].
+    pub fn check_in_place(&self) -> Result<(), Error> {
+        let own = State::of(&self.file.metadata().map_err(self.at.failed("read"))?);
+        let there = self.at.look().map_err(self.at.failed("read"))?;
+        match there {
+            Some(there) if there.state.is_same_file(&own) => Ok(()),
+            _ => Err(Error::Changed(self.at.path().to_owned())),
+        }
+    }
+
+    /// Removes it again, unless another file has its name by now.
+    pub fn remove(&self) {
+        if self.check_in_place().is_ok() {
+            let _ = self.at.folder().and_then(|folder| folder.remove(self.at.name()));
+        }
+    }
+
+    /// Makes its name durable.
+    pub fn sync_folder(&self) -> Result<(), Error> {
+        sync_directory(&self.at).map_err(Error::io("write", self.at.folder_path()))
+    }
+}
+
+fn nameless(folder: &Folder) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let file = rustix::fs::open(directory, flags, Mode::from_raw_mode(0o600))?;
+    let file = rustix::fs::openat(folder, ".", flags, Mode::from_raw_mode(0o600))?;
     // Without /proc there may be no way to give it a name.
     static PROC: OnceLock<bool> = OnceLock::new();
     if !*PROC.get_or_init(|| Path::new("/proc/self/fd").exists()) {
@@ -254,15 +370,15 @@ fn has_no_nameless_files(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::IsADirectory)
 }
 
-fn link(file: &File, path: &Path) -> io::Result<()> {
+fn link(file: &File, folder: &Folder, name: &OsStr) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     // Allowed to root, and since Linux 6.10 to the user who opened the file.
-    match rustix::fs::linkat(file, "", CWD, path, AtFlags::EMPTY_PATH) {
+    match rustix::fs::linkat(file, "", folder, name, AtFlags::EMPTY_PATH) {
         Err(Errno::NOENT | Errno::INVAL | Errno::PERM) => {}
         linked => return Ok(linked?),
     }
     let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Ok(rustix::fs::linkat(CWD, descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+    Ok(rustix::fs::linkat(CWD, descriptor, folder, name, AtFlags::SYMLINK_FOLLOW)?)
 }
 
 pub(crate) fn directory_of(path: &Path) -> &Path {
@@ -272,14 +388,14 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// Makes the names in a directory durable. One that may not be opened, or that its file system
+/// Makes the names in a file's folder durable. A folder that may not be opened, or that its file system
 /// cannot sync, is no reason to fail: nothing better can be done for the output there.
 ///
 /// # Errors
 /// That writing failed.
-pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
-    let Ok(directory) = File::open(directory) else { return Ok(()) };
-    match directory.sync_all() {
+pub(crate) fn sync_directory(file: &Location) -> io::Result<()> {
+    let Ok(folder) = file.folder().and_then(|folder| folder.reopened()) else { return Ok(()) };
+    match folder.sync_all() {
         Err(error) if cannot_sync(&error) => Ok(()),
         synced => synced,
     }
@@ -308,14 +424,11 @@ mod tests {
 
     /// An output as on a file system without nameless files.
     fn named(target: &Path, overwrite: bool) -> Staged {
-        let (file, temporary) = Temporary::create(directory_of(target)).unwrap();
-        Staged {
-            file,
-            target: target.to_owned(),
-            overwrite,
-            target_existed: false,
-            temporary: Some(temporary),
-        }
+        let mut staged = Staged::create(target, overwrite).unwrap();
+        let (file, temporary) = Temporary::create(&staged.target).unwrap();
+        staged.file = file;
+        staged.temporary = Some(temporary);
+        staged
     }
 
     type Create = fn(&Path, bool) -> Staged;

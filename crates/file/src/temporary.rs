@@ -5,18 +5,21 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with,
+};
 use wattlock_engine::crypto::random;
 
 use crate::exchange;
 use crate::file_state::State;
+use crate::folder::{Folder, Location, is_final};
 use crate::lock::lock;
 
 /// Removes every temporary file of this process; for use when a signal is about to end it. No
@@ -31,20 +34,16 @@ pub fn abandon_all() {
 }
 
 /// A file with a temporary name, removed on drop.
-pub(crate) struct Temporary(PathBuf);
+pub(crate) struct Temporary(Location);
 
 impl Temporary {
-    pub fn create(directory: &Path) -> io::Result<(File, Self)> {
+    /// Makes one in the folder of `target`.
+    pub fn create(target: &Location) -> io::Result<(File, Self)> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         loop {
             let mut made = None;
-            let temporary = Self::claim(directory, |path| {
-                let file = OpenOptions::new()
-                    .read(true)
-                    .write(true)
-                    .create_new(true)
-                    .mode(0o600)
-                    .open(path)?;
-                made = Some(file);
+            let temporary = Self::claim(target, |folder, name| {
+                made = Some(File::from(openat(folder, name, flags, Mode::from_raw_mode(0o600))?));
                 Ok(())
             })?;
             let file = made.expect("the file was made above");
@@ -57,33 +56,29 @@ impl Temporary {
         }
     }
 
-    /// Finds a free temporary name for `make` to put a file at.
-    pub fn claim(directory: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<Self> {
+    /// Finds a free temporary name in the folder of `target` for `make` to put a file at.
+    pub fn claim(
+        target: &Location,
+        make: impl FnOnce(&Folder, &OsStr) -> io::Result<()>,
+    ) -> io::Result<Self> {
         let unique = random::array::<8>().map_err(io::Error::other)?;
         let unique = u64::from_ne_bytes(unique);
         let name = format!("{PREFIX}{}-{unique:016x}{SUFFIX}", std::process::id());
-        let path = directory.join(name);
+        let at = target.with_name(name.as_ref());
+        let folder = at.folder()?;
         let mut live = live();
-        make(&path)?;
-        live.insert(path.clone());
-        Ok(Self(path))
+        make(&folder, at.name())?;
+        live.insert(at.path().to_owned());
+        Ok(Self(at))
     }
 
-    pub fn publish(self, target: &Path, overwrite: bool) -> io::Result<()> {
+    /// Gives the file the name `target` in `folder`, which nothing has: in one step, or by way of an
+    /// empty file of that name where the file system has nothing better.
+    pub fn publish(self, folder: &Folder, target: &OsStr) -> io::Result<()> {
         let mut live = live();
-        if overwrite {
-            fs::rename(&self.0, target)?;
-        } else {
-            match renameat_with(CWD, &self.0, CWD, target, RenameFlags::NOREPLACE) {
-                // A file system that cannot do this may be able to link, which never replaces.
-                Err(Errno::INVAL | Errno::NOSYS) => {
-                    fs::hard_link(&self.0, target)?;
-                    fs::remove_file(&self.0)?;
-                }
-                renamed => renamed?,
-            }
-        }
-        live.remove(&self.0);
+        let name = self.0.name();
+        take_free_name(folder, name, target)?;
+        live.remove(self.0.path());
         drop(live);
         std::mem::forget(self);
         Ok(())
@@ -93,23 +88,60 @@ impl Temporary {
     ///
     /// The file gets a name first that [`sweep`] never removes: after an exchange, the name may
     /// lead to another program's file, which a killed process cannot put back.
-    pub fn take_place(self, target: &Path, own: &State, expected: &State) -> io::Result<bool> {
+    pub fn take_place(
+        self,
+        folder: &Folder,
+        target: &OsStr,
+        own: &State,
+        expected: &State,
+    ) -> io::Result<bool> {
         let mut live = live();
-        let kept = self.0.with_extension(KEPT);
-        fs::rename(&self.0, &kept)?;
-        live.remove(&self.0);
+        let kept = Path::new(self.0.name()).with_extension(KEPT);
+        renameat(folder, self.0.name(), folder, &kept)?;
+        let kept = self.0.with_name(kept.as_os_str());
+        live.remove(self.0.path());
         std::mem::forget(self);
         // The lock is held until the end, so that a signal ends the program only after the exchange.
-        exchange::take_place(&kept, target, own, expected)
+        exchange::take_place(folder, &kept, target, (own, expected))
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
         let mut live = live();
-        let _ = fs::remove_file(&self.0);
-        live.remove(&self.0);
+        let _ = self.0.folder().and_then(|folder| folder.remove(self.0.name()));
+        live.remove(self.0.path());
     }
+}
+
+/// Renames `from` to `to`, which must not exist, by the first way that the file system has.
+fn take_free_name(folder: &Folder, from: &OsStr, to: &OsStr) -> io::Result<()> {
+    match renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE) {
+        Err(error) if !is_final(error) => {}
+        renamed => return Ok(renamed?),
+    }
+    match linkat(folder, from, folder, to, AtFlags::empty()) {
+        Err(error) if !is_final(error) => {}
+        linked => {
+            linked?;
+            return folder.remove(from);
+        }
+    }
+    // Only one can make it, and it is empty for no longer than the next call takes.
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    drop(openat(folder, to, flags, Mode::from_raw_mode(0o600))?);
+    let is_empty =
+        || folder.look(to).is_ok_and(|entry| entry.is_some_and(|entry| entry.state.is_empty()));
+    let renamed = match is_empty() {
+        true => renameat(folder, from, folder, to).map_err(io::Error::from),
+        // Another program has written to it since.
+        false => Err(io::ErrorKind::AlreadyExists.into()),
+    };
+    renamed.inspect_err(|_| {
+        if is_empty() {
+            let _ = folder.remove(to);
+        }
+    })
 }
 
 const PREFIX: &str = ".wattlock-";
@@ -130,11 +162,11 @@ fn swept() -> MutexGuard<'static, HashSet<PathBuf>> {
     lock(SWEPT.get_or_init(Mutex::default))
 }
 
-/// Removes what killed runs left in `directory`, once per directory and process.
-pub(crate) fn sweep_once(directory: &Path) {
-    let is_new = swept().insert(directory.to_owned());
+/// Removes what killed runs left in `folder`, which is at `path`, once per folder and process.
+pub(crate) fn sweep_once(path: &Path, folder: &Folder) {
+    let is_new = swept().insert(path.to_owned());
     if is_new {
-        sweep(directory);
+        sweep(folder);
     }
 }
 
@@ -149,24 +181,30 @@ pub fn lock_all() -> GlobalLocks {
     GlobalLocks { _live: live(), _swept: swept() }
 }
 
-fn sweep(directory: &Path) {
-    let Ok(entries) = fs::read_dir(directory) else { return };
+fn sweep(folder: &Folder) {
+    let Ok(entries) = folder.reopened().and_then(|opened| Ok(Dir::new(opened)?)) else { return };
     for entry in entries.flatten() {
-        let Some(owner) = owner(&entry.file_name()) else { continue };
-        let path = entry.path();
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        let Some(owner) = owner(name) else { continue };
         let alive = Path::new("/proc").join(owner.to_string()).exists();
-        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        let is_file = match entry.file_type() {
+            FileType::Unknown => {
+                folder.look(name).is_ok_and(|e| e.is_some_and(|e| e.kind.is_file()))
+            }
+            kind => kind.is_file(),
+        };
         if alive || !is_file {
             continue;
         }
         // For writing, since NFS has no exclusive lock otherwise.
-        let file = OpenOptions::new().read(true).write(true).open(&path);
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(folder, name, flags, Mode::empty()).map(File::from);
         // A lock that is free says so across machines and containers, too, where the process number
         // says nothing. It is held until the file is gone.
         if let Ok(file) = file
             && file.try_lock().is_ok()
         {
-            let _ = fs::remove_file(path);
+            let _ = folder.remove(name);
         }
     }
 }
@@ -203,11 +241,13 @@ mod tests {
         // No process has a number above 2^22 on Linux.
         fs::write(directory.path().join(name(1 << 23)), b"left behind").unwrap();
         fs::write(directory.path().join(".wattlock-notes.tmp"), b"the user's").unwrap();
-        let (_file, in_use) = Temporary::create(directory.path()).unwrap();
-        sweep(directory.path());
+        let out = Location::named(&directory.path().join("out"));
+        let folder = out.folder().unwrap();
+        let (_file, in_use) = Temporary::create(&out).unwrap();
+        sweep(&folder);
         assert_eq!(names(directory.path()).len(), 2);
         assert!(directory.path().join(".wattlock-notes.tmp").exists());
-        in_use.publish(&directory.path().join("out"), false).unwrap();
+        in_use.publish(&folder, out.name()).unwrap();
         assert_eq!(names(directory.path()), [".wattlock-notes.tmp", "out"]);
     }
 
@@ -217,7 +257,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let kept = format!("{PREFIX}{}-0123456789abcdef.{KEPT}", 1 << 23);
         fs::write(directory.path().join(&kept), b"newer").unwrap();
-        sweep(directory.path());
+        sweep(&Location::named(&directory.path().join("out")).folder().unwrap());
         // It may be the only copy of a user's file, so it is protected with its tree.
         assert!(!is_temporary(OsStr::new(&kept)));
         assert_eq!(names(directory.path()), [kept]);

@@ -20,7 +20,7 @@ use crate::keys::Identities;
 use crate::lock::lock;
 use crate::payload::Moved;
 use crate::remote::{RemoteOutput, Sent, complete};
-use crate::staging::{Attributes, Staged};
+use crate::staging::{Attributes, NewOutput, Planned, Staged};
 use crate::transfer::{Progress, Sink};
 use crate::unpublished::Unpublished;
 use crate::wattlock_v1;
@@ -101,7 +101,9 @@ pub struct Unprotect<'a> {
 /// bytes it was given: [`Error::Incomplete`].
 pub fn unprotect(how: &Unprotect<'_>, input: &Input, target: Target<'_>) -> Result<Done, Error> {
     let (output, sink) = match target {
-        Target::File(path) => return stage(how, input, &path)?.publish(),
+        Target::File(path) => {
+            return stage(how, input, &NewOutput::named(&path, how.overwrite))?.publish();
+        }
         Target::Stream(writer) => (Path::new("standard output"), Some(writer)),
         Target::Remote(output) => return to_remote(how, input, output),
         Target::Nothing => (input.name(), None),
@@ -148,24 +150,25 @@ fn to_remote(
     Ok(done)
 }
 
-/// Writes the plaintext of `input` that will be `path`, or stand in its folder under the sealed name.
+/// Writes the plaintext of `input` that will be `output`, or stand in its folder under the sealed name.
 ///
 /// # Errors
 /// As [`unprotect`].
 pub(crate) fn stage<'a>(
     how: &Unprotect<'a>,
     input: &Input,
-    path: &Path,
+    output: &NewOutput,
 ) -> Result<Unpublished<'a>, Error> {
     let (mut container, window) = open(how, input)?;
-    let path = output_path(how, &container, path)?;
+    let output = named_output(how, &container, output)?;
+    let path = output.at.path().to_owned();
     if let Opened::File(file) = &container.opened {
         file.check_is_not(&path)?;
     }
     if how.sealed_name.is_some() {
         how.used_names.take(&path)?;
     }
-    let staged = Staged::create(&path, how.overwrite)?;
+    let staged = Staged::begin(&output)?;
     let sparse = container.metadata.sparse && window.is_none();
     let sink = match sparse {
         true => Sink::sparse(staged.file()),
@@ -259,10 +262,11 @@ impl MatchedPair {
 pub(crate) fn compare(
     how: &Unprotect<'_>,
     mut container: Container,
-    plaintext: &Path,
+    plaintext: &Input,
     by_time: bool,
 ) -> Result<MatchedPair, Error> {
-    let opened = Input::Path(plaintext.to_owned()).open_file()?;
+    let opened = plaintext.open_file()?;
+    let plaintext = plaintext.name();
     let len = opened.status.len();
     if container.plain_len()?.is_some_and(|plain_len| plain_len != len) {
         return Err(Error::Mismatch(plaintext.to_owned()));
@@ -307,22 +311,22 @@ pub fn data_key(input: &Input, identities: &Identities) -> Result<(Secret<32>, u
     })
 }
 
-/// Where the output of `container` goes: to `target`, or to its sealed name in the same folder.
+/// The output of `container`: `output`, or its sealed name in the same folder, which no plan knew.
 ///
 /// # Errors
 /// [`Error::NoSealedName`] or [`Error::HiddenName`] if a sealed name is wanted and cannot be had.
-pub(crate) fn output_path(
+pub(crate) fn named_output(
     how: &Unprotect<'_>,
     container: &Container,
-    target: &Path,
-) -> Result<PathBuf, Error> {
-    let Some(wanted) = how.sealed_name else { return Ok(target.to_owned()) };
+    output: &NewOutput,
+) -> Result<NewOutput, Error> {
+    let Some(wanted) = how.sealed_name else { return Ok(output.clone()) };
     // It is the name of a file in a folder and nothing else: see `Metadata`.
     let name = container.metadata.name.as_deref().ok_or(Error::NoSealedName)?;
     if wanted == SealedName::Visible && name.as_encoded_bytes().starts_with(b".") {
         return Err(Error::HiddenName(name.into()));
     }
-    Ok(target.with_file_name(name))
+    Ok(NewOutput { at: output.at.with_name(name), planned: Planned::NotYet, ..*output })
 }
 
 /// What is sealed in the container, and else what the container itself has. The mode gets no bit

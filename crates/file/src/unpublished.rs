@@ -4,9 +4,10 @@ use std::path::Path;
 
 use crate::Done;
 use crate::error::Error;
+use crate::folder::Location;
 use crate::input::Opened;
 use crate::signature::remove_signature;
-use crate::staging::{Staged, directory_of, sync_directory};
+use crate::staging::{Published, Staged, directory_of, sync_directory};
 
 /// An output whose bytes and attributes are written, and which is neither durable nor named yet.
 /// Dropped, it leaves nothing.
@@ -67,14 +68,12 @@ impl<'a> Unpublished<'a> {
     /// [`Error::Mismatch`] if it does not read back as its original; [`Error::Exists`];
     /// [`Error::Io`]; those of removing the original.
     pub(crate) fn publish(self) -> Result<Done, Error> {
-        let target = self.staged.target().to_owned();
-        self.staged.file().sync_all().map_err(Error::io("write", &target))?;
+        self.staged.file().sync_all().map_err(self.staged.location().failed("write"))?;
         let named = self.link()?;
-        let folder = directory_of(&target);
-        sync_directory(folder).map_err(Error::io("write", folder))?;
+        named.output.sync_folder()?;
         let (done, removed) = named.remove_original()?;
         if let Some(original) = removed {
-            let _ = sync_directory(directory_of(&original));
+            let _ = sync_directory(&original);
         }
         Ok(done)
     }
@@ -82,37 +81,51 @@ impl<'a> Unpublished<'a> {
     /// Reads it back if it replaces anything, and gives it its name. Its bytes are durable.
     pub(crate) fn link(self) -> Result<Named, Error> {
         let original = self.replaced.map(|read_back| read_back(&self.staged)).transpose()?;
+        // What stands at its name keeps its own companion.
+        if self.companion.is_some() {
+            self.staged.check_name()?;
+        }
         let companion = self.companion.map(Staged::link).transpose()?;
         let output = self.staged.link().inspect_err(|_| {
             if let Some(companion) = companion {
-                let _ = std::fs::remove_file(companion);
+                companion.remove();
             }
         })?;
-        let removed_signature = if self.ends_signature { remove_signature(&output) } else { None };
-        let done = Done { output: Some(output), removed_signature, ..self.done };
-        Ok(Named { done, original })
+        let removed_signature =
+            if self.ends_signature { remove_signature(output.location()) } else { None };
+        let path = output.location().path().to_owned();
+        let done = Done { output: Some(path), removed_signature, ..self.done };
+        Ok(Named { done, output, original })
     }
 }
 
 /// An output that has its name, and may still have an original to be removed.
 pub(crate) struct Named {
     done: Done,
+    output: Published,
     original: Option<Opened>,
 }
 
 impl Named {
-    /// The folder that its name is in.
-    pub fn folder(&self) -> &Path {
-        self.done.output.as_deref().map_or(Path::new("."), directory_of)
+    /// The output.
+    pub fn output(&self) -> &Published {
+        &self.output
     }
 
-    /// Removes the original, whose path it returns. The output's name is durable.
+    /// The folder that its name is in.
+    pub fn folder(&self) -> &Path {
+        directory_of(self.output.location().path())
+    }
+
+    /// Removes the original, whose place it returns if that is a file. The output's name is durable,
+    /// and is looked up once more before: it may be another file's by now.
     ///
     /// # Errors
-    /// Those of [`Opened::remove`].
-    pub fn remove_original(self) -> Result<(Done, Option<std::path::PathBuf>), Error> {
+    /// [`Error::Changed`] if it is; those of [`Opened::remove`].
+    pub fn remove_original(self) -> Result<(Done, Option<Location>), Error> {
         let Some(original) = self.original else { return Ok((self.done, None)) };
+        self.output.check_in_place()?;
         original.remove()?;
-        Ok((self.done, Some(original.name().to_owned())))
+        Ok((self.done, original.location()))
     }
 }

@@ -52,9 +52,12 @@ impl Names<'_> {
             )));
         };
         let tasks = std::mem::take(&mut found.tasks);
-        for task in tasks {
+        for mut task in tasks {
             match hidden(&names, top, &task) {
-                Ok(output) => found.tasks.push(Task { output, ..task }),
+                Ok(output) => {
+                    task.output = output;
+                    found.tasks.push(task);
+                }
                 Err(error) => found.failed.push((task.input, error)),
             }
         }
@@ -78,7 +81,7 @@ impl Names<'_> {
         }
         let names = self.open(&file)?;
         let folder = out_dir.join(top.file_name().unwrap_or_default());
-        for task in std::mem::take(&mut found.tasks) {
+        for mut task in std::mem::take(&mut found.tasks) {
             let Ok(below) = task.input.strip_prefix(top) else {
                 found.tasks.push(task);
                 continue;
@@ -90,7 +93,10 @@ impl Names<'_> {
                 Ok(path) if exclude.covers(&path, top.file_name()) => {
                     found.skipped.push((path, Skip::Excluded));
                 }
-                Ok(path) => found.tasks.push(Task { output: folder.join(path), ..task }),
+                Ok(path) => {
+                    task.output = folder.join(path);
+                    found.tasks.push(task);
+                }
                 Err(error) => {
                     let error = std::io::Error::other(error);
                     found.failed.push((

@@ -68,7 +68,9 @@ pub fn one(
         return invocation.one(command, input, output, |target| work(input, target));
     };
     let len = match input {
-        Input::Path(path) => path.metadata().ok().filter(|s| s.is_file()).map(|s| s.len()),
+        Input::Path(_) | Input::Located(_) => {
+            input.name().metadata().ok().filter(|s| s.is_file()).map(|s| s.len())
+        }
         Input::Remote(object) => object.len().ok(),
         Input::Stdin => None,
     };
@@ -113,7 +115,7 @@ impl ToStore<'_> {
         let output = || stores.object(&task.output, None).map(Input::Remote);
         let mut overwrite = how.overwrite;
         let original = match (&input, resume) {
-            (Input::Path(original), Some(identities)) => Some((original, identities)),
+            (Input::Path(_), Some(identities)) => Some((&input, identities)),
             (_, Some(_)) => {
                 return Err(Error::usage("with a store as output, --resume requires local inputs"));
             }

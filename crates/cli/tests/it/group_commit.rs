@@ -54,7 +54,7 @@ struct Seen {
 fn check(trace: &str) -> Seen {
     let mut seen = Seen::default();
     let mut written: HashMap<&str, usize> = HashMap::new();
-    let mut links: HashMap<&str, usize> = HashMap::new();
+    let mut links: HashMap<String, usize> = HashMap::new();
     let calls = calls(trace);
     let syncs: Vec<&Call> = calls.iter().filter(|call| call.name.ends_with("sync")).collect();
     let file_systems: Vec<&Call> = calls.iter().filter(|call| call.name == "syncfs").collect();
@@ -78,23 +78,29 @@ fn check(trace: &str) -> Seen {
                 let is_file = |of: &str| of.split('<').next() == Some(file);
                 let durable = synced(&is_file, written[file], call.start);
                 assert!(durable, "line {}: linkat({}", call.start, call.args);
-                let target = call.args.rsplit('"').nth(1).unwrap();
-                links.insert(target, call.end);
+                links.insert(last_path(&call.args), call.end);
             }
-            "unlink" => {
+            "unlinkat" if !call.args.contains("AT_REMOVEDIR") => {
                 seen.removals += 1;
-                let original = call.args.split('"').nth(1).unwrap();
+                let original = &*last_path(&call.args);
                 let sealed = format!("{original}.wlk");
                 let output = original.strip_suffix(".wlk").unwrap_or(&sealed);
                 let folder = Path::new(output).parent().unwrap().to_str().unwrap();
                 let is_folder = |of: &str| of.contains(&format!("<{folder}>"));
                 let durable = synced(&is_folder, links[output], call.start);
-                assert!(durable, "line {}: unlink({}", call.start, call.args);
+                assert!(durable, "line {}: unlinkat({}", call.start, call.args);
             }
             _ => {}
         }
     }
     seen
+}
+
+/// The path that a call names last, as `7</its/folder>, "name"`.
+fn last_path(args: &str) -> String {
+    let (before, name) = args.rsplit_once('"').unwrap().0.rsplit_once('"').unwrap();
+    let folder = before.rsplit_once('<').unwrap().1.split_once('>').unwrap().0;
+    format!("{folder}/{name}")
 }
 
 /// Runs the program under strace with a limit of open files, and returns the trace.
@@ -104,7 +110,7 @@ fn traced(place: &Place, open_files: u32, command: &str, args: &[&OsStr]) -> Opt
     }
     let trace = place.path("trace");
     let limit = format!("ulimit -n {open_files}; exec \"$@\"");
-    let calls = "trace=pwrite64,pwritev,fchmod,utimensat,fsync,syncfs,linkat,unlink";
+    let calls = "trace=pwrite64,pwritev,fchmod,utimensat,fsync,syncfs,linkat,unlinkat";
     let ran = Command::new("sh")
         .args(["-c", &limit, "sh", "strace", "-f", "-y", "-e", calls, "-o"])
         .arg(&trace)

@@ -103,7 +103,7 @@ fn open(input: &Input) -> io::Result<Box<dyn Read>> {
             }
             Ok(Box::new(file))
         }
-        Input::Remote(_) => Err(io::ErrorKind::Unsupported.into()),
+        Input::Located(_) | Input::Remote(_) => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 

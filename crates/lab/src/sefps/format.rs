@@ -178,8 +178,7 @@ impl OwnCopy {
             }
         }
         file.rewind().map_err(failed("read"))?;
-        let status = file.metadata().map_err(failed("read"))?;
-        let opened = OpenFile { name: original.name.clone(), file, status, start: Some(0) };
+        let opened = original.copy_in(file)?;
         Ok(Self { opened, _staged: staged })
     }
 }

@@ -64,5 +64,5 @@ fn task(direction: Direction, input: &Path, out_dir: Option<&Path>) -> Result<Ta
             )));
         }
     };
-    Ok(Task { input: input.to_owned(), output, len: status.len() })
+    Ok(Task::new(input.to_owned(), output, status.len()))
 }
