@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 
 try:
-    from ._files import SealedReader, SealedWriter, open_file
+    from ._files import DiscardedWarning, SealedReader, SealedText, SealedWriter, open_file
     from ._wattlock import (
         Identity,
         Measurement,
@@ -62,10 +62,12 @@ def measure(*, root: str | os.PathLike[str] | None = None) -> Measurement:
 
 
 __all__ = [
+    "DiscardedWarning",
     "Identity",
     "Measurement",
     "Recipient",
     "SealedReader",
+    "SealedText",
     "SealedWriter",
     "Session",
     "Tampered",

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import os
+import sys
 import threading
+import warnings
 from collections.abc import Sequence
 from typing import Literal, overload
 
 from ._wattlock import FileView, FileWriter, Identity, Recipient
+
+
+class DiscardedWarning(UserWarning):
+    """An output was not written, because it was closed while an exception was handled, or was never closed."""
 
 
 @overload
@@ -23,6 +30,17 @@ def open_file(
 @overload
 def open_file(
     path: str | os.PathLike[str],
+    mode: Literal["r", "rt"],
+    *,
+    identities: Identity | str | Sequence[Identity | str] | None = None,
+    passphrase: str | None = None,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+) -> io.TextIOWrapper: ...
+@overload
+def open_file(
+    path: str | os.PathLike[str],
     mode: Literal["wb"],
     *,
     recipients: Recipient | str | Sequence[Recipient | str] | None = None,
@@ -30,6 +48,19 @@ def open_file(
     format: Literal["wattlock", "age"] = "wattlock",
     overwrite: bool = False,
 ) -> SealedWriter: ...
+@overload
+def open_file(
+    path: str | os.PathLike[str],
+    mode: Literal["w", "wt"],
+    *,
+    recipients: Recipient | str | Sequence[Recipient | str] | None = None,
+    passphrase: str | None = None,
+    format: Literal["wattlock", "age"] = "wattlock",
+    overwrite: bool = False,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+) -> SealedText: ...
 def open_file(
     path,
     mode="rb",
@@ -39,14 +70,30 @@ def open_file(
     passphrase=None,
     format="wattlock",
     overwrite=False,
+    encoding=None,
+    errors=None,
+    newline=None,
 ):
-    """Open a container as a binary file.
+    """Open a container as a file.
 
     "rb" reads and seeks in the plaintext; only the chunks that are read are decrypted. "wb" encrypts what is written: the
-    file appears when it is closed, complete, and readable by its owner only. After an exception in its `with` block, or
-    if it is never closed, there is no file.
+    file appears when it is closed, complete, and readable by its owner only. "r" and "w" do so with text.
+
+    There is no new file after an exception in the `with` block, if the file is closed while an exception that was raised
+    meanwhile is handled, or if it is never closed; the last two cause a `DiscardedWarning`. `publish()` writes the file
+    in an exception handler too.
     """
     path = os.fspath(path)
+    text = {"encoding": encoding, "errors": errors, "newline": newline}
+    if mode in ("r", "rt", "w", "wt"):
+        if mode[0] == "r":
+            file = open_file(path, "rb", identities=identities, recipients=recipients, passphrase=passphrase)
+            return io.TextIOWrapper(file, **text)
+        options = {"passphrase": passphrase, "format": format, "overwrite": overwrite}
+        file = open_file(path, "wb", identities=identities, recipients=recipients, **options)
+        return SealedText(file, **text)
+    if any(option is not None for option in text.values()):
+        raise ValueError("encoding, errors and newline are for the text modes 'r' and 'w'")
     if mode == "rb":
         if recipients is not None:
             raise ValueError("reading needs identities= or passphrase=, and no recipients=")
@@ -59,7 +106,7 @@ def open_file(
             path, recipients, passphrase=passphrase, format=format, overwrite=overwrite
         )
         return SealedWriter(writer, path)
-    raise ValueError(f"mode {mode!r} is neither 'rb' nor 'wb'")
+    raise ValueError(f"mode {mode!r} is not supported; use 'rb', 'wb', 'r' or 'w'")
 
 
 class SealedReader(io.RawIOBase):
@@ -125,7 +172,8 @@ class SealingFile(io.BufferedIOBase):
     """A file that encrypts what is written to it, and appears when it is closed, or not at all.
 
     A class has `_put(data)`, `_publish()` and `_give_up()`. Once one of them has failed or was interrupted, nothing is
-    published any more.
+    published any more. Nothing is published either by a `close()` while an exception is handled that was not when the
+    file was opened: the `with` block or the `finally` of an object around this file closes it so.
     """
 
     _state = "ended"
@@ -136,6 +184,7 @@ class SealingFile(io.BufferedIOBase):
         self._process = os.getpid()
         self._pending = bytearray()
         self._written = 0
+        self._handled = sys.exception()
         self.name = name
         self.mode = "wb"
         self._state = "open"
@@ -169,6 +218,15 @@ class SealingFile(io.BufferedIOBase):
         self._check_open()
 
     def close(self):
+        """Publish the file, or give it up if an exception is handled that was not when it was opened."""
+        why = self._why_not() if self._state == "open" else None
+        if why:
+            self._discard_because(why)
+        else:
+            self.publish()
+
+    def publish(self):
+        """Publish the file, whatever exception is handled."""
         if self._state == "ended":
             return
         try:
@@ -181,22 +239,49 @@ class SealingFile(io.BufferedIOBase):
             self.discard()
             raise
         self._state = "ended"
+        self._handled = None
 
     def discard(self):
         """Give the file up; nothing is left of it."""
         state, self._state = self._state, "ended"
+        self._handled = None
         # A child leaves the file to its parent.
         if state != "ended" and self._process == os.getpid():
             self._give_up()
 
     def __exit__(self, kind, value, traceback):
         if kind is None:
-            self.close()
+            self.publish()
         else:
             self.discard()
 
     def __del__(self):
+        if self._state == "open":
+            self._discard_because("it was never closed")
         self.discard()
+
+    def _dealloc_warn(self, source):
+        """An object around this file is collected; `io` calls this before it closes the file."""
+        if self._state == "open":
+            self._discard_because("it was never closed")
+
+    def _why_not(self):
+        """Why a `close()` now would publish a part of the file as if it were whole, or None."""
+        error = sys.exception()
+        if error is not None and error is not self._handled:
+            return f"it was closed while {type(error).__name__} was handled; publish() writes it all the same"
+        frame = sys._getframe(1)
+        while frame:
+            if frame.f_code.co_name == "__del__":
+                return "it was never closed"
+            frame = frame.f_back
+        return None
+
+    def _discard_because(self, why):
+        is_ours = self._process == os.getpid()
+        self.discard()
+        if is_ours:
+            warnings.warn(f"{self.name} was not written: {why}", DiscardedWarning, stacklevel=3)
 
     def __reduce_ex__(self, protocol):
         raise TypeError("a file that is being written can be neither copied nor pickled")
@@ -237,11 +322,45 @@ class SealedWriter(SealingFile):
         self._writer.discard()
 
 
+class SealedText(io.TextIOWrapper):
+    """Text that is encrypted, and appears when it is closed, or not at all."""
+
+    def __init__(self, file, encoding=None, errors=None, newline=None):
+        super().__init__(file, encoding, errors, newline)
+        # The class above leaves the mark of the byte order out in a file without seek().
+        mark = BYTE_ORDER_MARKS.get(codecs.lookup(self.encoding).name)
+        if mark is not None:
+            file.write(mark)
+
+    def publish(self):
+        """Publish the file, whatever exception is handled."""
+        if not self.closed:
+            try:
+                self.flush()
+                self.buffer.publish()
+            except BaseException:
+                self.buffer.discard()
+                raise
+
+    def discard(self):
+        """Give the file up; nothing is left of it."""
+        self.buffer.discard()
+
+    def __exit__(self, kind, value, traceback):
+        if kind is None:
+            self.publish()
+        else:
+            self.discard()
+
+
 def as_bytes(data):
     """The bytes of any buffer."""
     view = memoryview(data)
     return view.cast("B") if view.nbytes else memoryview(bytearray())
 
+
+# Of encodings with a mark, what Python writes in front.
+BYTE_ORDER_MARKS = {"utf-16": codecs.BOM_UTF16, "utf-32": codecs.BOM_UTF32}
 
 # Two chunks of age, eight of Wattlock.
 BUFFER_SIZE = 128 << 10

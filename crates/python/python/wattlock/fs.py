@@ -28,7 +28,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.spec import AbstractBufferedFile
 from fsspec.utils import isfilelike
 
-from ._files import SealingFile
+from ._files import SealedText, SealingFile
 from ._wattlock import FileWriter, Identity, Tampered, Truncated, View, WattlockError, Writer
 
 
@@ -184,7 +184,7 @@ class WattlockFileSystem(ChainedFileSystem):
             }
             options = {"cache_options": cache_options, "compression": compression, **kwargs}
             file = self.open(path, mode.replace("t", "") + "b", block_size, **options)
-            return _Text(file, **text)
+            return SealedText(file, **text) if "r" not in mode else io.TextIOWrapper(file, **text)
         compression = get_compression(path, compression)
         if compression is None or "r" in mode:
             options = {"cache_options": cache_options, "compression": compression, **kwargs}
@@ -410,7 +410,7 @@ class _WriteFile(SealingFile):
                 raise
         elif self._state != "ended":
             self.autocommit = True
-            self.close()
+            self.publish()
 
     def discard(self):
         waits, self._waits = self._waits, False
@@ -460,7 +460,7 @@ class _WriteFile(SealingFile):
     def __del__(self):
         if isinstance(self._file, AbstractBufferedFile) and self._process != os.getpid():
             self._file.closed = True
-        self.discard()
+        super().__del__()
 
 
 class _Compressed(io.BufferedIOBase):
@@ -477,15 +477,10 @@ class _Compressed(io.BufferedIOBase):
         return self._compressor.write(data)
 
     def close(self):
-        if not self.closed:
-            try:
-                self._compressor.close()
-                self._file.close()
-            except BaseException:
-                self._file.discard()
-                raise
-            finally:
-                super().close()
+        self._end(self._file.close)
+
+    def publish(self):
+        self._end(self._file.publish)
 
     def discard(self):
         self._file.discard()
@@ -494,23 +489,26 @@ class _Compressed(io.BufferedIOBase):
         super().close()
 
     def __exit__(self, kind, value, traceback):
-        self.close() if kind is None else self.discard()
+        self.publish() if kind is None else self.discard()
 
     def __del__(self):
         if not self.closed:
+            self._dealloc_warn(self)
             self.discard()
 
+    def _dealloc_warn(self, source):
+        self._file._dealloc_warn(source)
 
-class _Text(io.TextIOWrapper):
-    """Text that is given up with its file after an exception."""
-
-    def __exit__(self, kind, value, traceback):
-        if kind is not None and hasattr(self.buffer, "discard"):
-            self.buffer.discard()
-            with contextlib.suppress(ValueError):
+    def _end(self, end):
+        if not self.closed:
+            try:
+                self._compressor.close()
+                end()
+            except BaseException:
+                self._file.discard()
+                raise
+            finally:
                 super().close()
-        else:
-            self.close()
 
 
 def _stamp(info):
