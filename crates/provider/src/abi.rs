@@ -119,16 +119,6 @@ impl Param {
     }
 }
 
-/// `OSSL_ITEM`: a number and its text. A table ends with 0 and no text.
-#[repr(C)]
-pub struct Item {
-    pub id: c_uint,
-    pub text: *const c_char,
-}
-
-// SAFETY: all pointers are to constants.
-unsafe impl Sync for Item {}
-
 /// Numbers of the functions that the host offers (`OSSL_FUNC_CORE_…`).
 pub mod host {
     use std::ffi::c_int;
@@ -147,7 +137,6 @@ pub mod provider {
     pub const GETTABLE_PARAMS: c_int = 1025;
     pub const GET_PARAMS: c_int = 1026;
     pub const QUERY_OPERATION: c_int = 1027;
-    pub const GET_REASON_STRINGS: c_int = 1029;
     /// `OSSL_OP_CIPHER`.
     pub const OPERATION_CIPHER: c_int = 2;
 }
@@ -217,6 +206,47 @@ pub mod name {
     pub const MULTI_OUT: &CStr = c"tls1multi_enc";
     pub const MULTI_IN: &CStr = c"tls1multi_encin";
     pub const MULTI_OUT_LEN: &CStr = c"tls1multi_enclen";
+}
+
+/// Reasons of errors, of which every OpenSSL has the texts: those of its own providers (`openssl/proverr.h`), and those of
+/// all its libraries (`openssl/err.h`). Packed as by `ERR_PACK`: a number without a library would be
+/// taken for one of this provider's own reasons.
+pub mod reason {
+    use std::ffi::c_uint;
+
+    pub const BAD_DECRYPT: c_uint = of_providers(100);
+    pub const CIPHER_OPERATION_FAILED: c_uint = of_providers(102);
+    pub const FAILED_TO_GET_PARAMETER: c_uint = of_providers(103);
+    pub const FAILED_TO_SET_PARAMETER: c_uint = of_providers(104);
+    pub const INVALID_KEY_LENGTH: c_uint = of_providers(105);
+    pub const OUTPUT_BUFFER_TOO_SMALL: c_uint = of_providers(106);
+    pub const WRONG_FINAL_BLOCK_LENGTH: c_uint = of_providers(107);
+    pub const INVALID_AAD: c_uint = of_providers(108);
+    pub const INVALID_IV_LENGTH: c_uint = of_providers(109);
+    pub const INVALID_TAG: c_uint = of_providers(110);
+    pub const NO_KEY_SET: c_uint = of_providers(114);
+    pub const INVALID_DATA: c_uint = of_providers(115);
+    pub const TAG_NOT_SET: c_uint = of_providers(119);
+    pub const TOO_MANY_RECORDS: c_uint = of_providers(126);
+    pub const INVALID_CONFIG_DATA: c_uint = of_providers(211);
+    pub const INVALID_INPUT_LENGTH: c_uint = of_providers(230);
+
+    /// `ERR_R_RAND_LIB`.
+    pub const RANDOM_LIBRARY: c_uint = of_providers(36 | COMMON);
+    /// `ERR_R_INTERNAL_ERROR`.
+    pub const INTERNAL_ERROR: c_uint = of_providers(259 | COMMON | FATAL);
+    /// `ERR_R_PASSED_INVALID_ARGUMENT`.
+    pub const PASSED_INVALID_ARGUMENT: c_uint = of_providers(262 | COMMON);
+
+    /// `ERR_RFLAG_FATAL`.
+    const FATAL: c_uint = 1 << 18;
+    /// `ERR_RFLAG_COMMON`.
+    const COMMON: c_uint = 2 << 18;
+
+    /// Packs a reason with `ERR_LIB_PROV`, the library of OpenSSL's providers.
+    const fn of_providers(reason: c_uint) -> c_uint {
+        (57 << 23) | reason
+    }
 }
 
 /// Values of the parameter `mode` (`EVP_CIPH_…_MODE`).

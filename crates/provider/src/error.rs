@@ -1,19 +1,19 @@
-//! What can go wrong in a call, as a reason that OpenSSL prints.
+//! What can go wrong in a call, as a reason and a text that OpenSSL prints.
 
 use std::ffi::{CStr, c_uint};
 
-use crate::abi::Item;
+use crate::abi::reason;
 
-macro_rules! reasons {
-    ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
-        /// Why a call failed. OpenSSL shows the text as the reason of an error of this provider.
+macro_rules! errors {
+    ($($(#[$doc:meta])* $name:ident = $reason:ident, $text:literal;)*) => {
+        /// Why a call failed. OpenSSL shows its own reason for such an error, and the text behind it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
         #[non_exhaustive]
         // As wide as a length: a `Result` of the two is then stored and loaded at one width, and
         // a CPU can pass the store on to the load. A call of 16 bytes gains a tenth to a quarter.
         #[repr(u64)]
         pub enum Error {
-            $($(#[$doc])* #[error("{}", self.text())] $name = $number,)*
+            $($(#[$doc])* #[error("{}", self.text())] $name,)*
         }
 
         impl Error {
@@ -23,80 +23,85 @@ macro_rules! reasons {
                 }
             }
 
-            /// The text for C.
+            /// The text for C, without a place for arguments.
             pub(crate) fn c_text(self) -> &'static CStr {
                 match self {
-                    $(Self::$name => const { with_end(concat!($text, "\0")) },)*
+                    $(Self::$name => const { c_text_of(concat!($text, "\0")) },)*
+                }
+            }
+
+            /// Returns the reason under which OpenSSL lists it.
+            ///
+            /// The provider has no reasons of its own: OpenSSL forgets those when it frees a provider, and
+            /// 3.0 crashes there if it has cleaned up before, as when a library's destructor frees
+            /// an `SSL_CTX`.
+            pub(crate) fn reason(self) -> c_uint {
+                match self {
+                    $(Self::$name => reason::$reason,)*
                 }
             }
         }
-
-        /// Numbers and texts, as OpenSSL asks for them.
-        pub(crate) static REASONS: &[Item] = &[
-            $(Item { id: $number, text: with_end(concat!($text, "\0")).as_ptr() },)*
-            Item { id: 0, text: std::ptr::null() },
-        ];
     };
 }
 
-reasons! {
+errors! {
     /// A panic was caught. It is an error of this provider.
-    Internal = 1, "internal error of the wattlock provider, please report it";
+    Internal = INTERNAL_ERROR, "internal error of the wattlock provider, please report it";
     /// `EVP_CipherInit` has not been given a key yet.
-    NoKey = 2, "no key is set";
+    NoKey = NO_KEY_SET, "no key is set";
     /// A key of another length than the cipher's.
-    KeyLength = 3, "invalid key length";
+    KeyLength = INVALID_KEY_LENGTH, "invalid key length";
     /// An IV of another length than the cipher's.
-    IvLength = 4, "invalid iv length";
+    IvLength = INVALID_IV_LENGTH, "invalid iv length";
     /// The output does not fit.
-    OutputTooSmall = 5, "output buffer too small";
+    OutputTooSmall = OUTPUT_BUFFER_TOO_SMALL, "output buffer too small";
     /// The message of a block mode without padding is not whole blocks.
-    PartialBlock = 6, "wrong final block length: the message is not whole blocks";
+    PartialBlock = WRONG_FINAL_BLOCK_LENGTH, "wrong final block length: the message is not whole blocks";
     /// The end of a message is no padding. Says nothing more.
-    BadDecrypt = 7, "bad decrypt";
+    BadDecrypt = BAD_DECRYPT, "bad decrypt";
     /// A parameter has a type or size that it cannot have.
-    Parameter = 8, "a parameter has a wrong type or size";
+    Parameter = FAILED_TO_GET_PARAMETER, "a parameter has a wrong type or size";
     /// A value does not fit into the place that the caller gave.
-    ParameterPlace = 9, "a parameter cannot hold the value";
+    ParameterPlace = FAILED_TO_SET_PARAMETER, "a parameter cannot hold the value";
     /// `num` without key stream that could have been used.
-    NoKeyStream = 10, "num has no key stream to count in";
+    NoKeyStream = PASSED_INVALID_ARGUMENT, "num has no key stream to count in";
     /// A tag that is empty, too long, or set while sealing or read while opening.
-    Tag = 11, "invalid tag";
+    Tag = INVALID_TAG, "invalid tag";
     /// Opening ended before the tag was set.
-    NoTag = 12, "no tag is set";
+    NoTag = TAG_NOT_SET, "no tag is set";
     /// A tag or MAC did not match. Says nothing more.
-    Authentication = 13, "authentication failed";
+    Authentication = CIPHER_OPERATION_FAILED, "authentication failed";
     /// No IV, or the IV was used to the end already.
-    NoIv = 14, "no iv is set, or it has been used";
+    NoIv = CIPHER_OPERATION_FAILED, "no iv is set, or it has been used";
     /// More bytes than the cipher permits under one IV.
-    TooLong = 15, "too many bytes for one iv";
+    TooLong = INVALID_INPUT_LENGTH, "too many bytes for one iv";
     /// Additional data after the message began.
-    AadLate = 16, "additional data must come before the message";
+    AadLate = INVALID_AAD, "additional data must come before the message";
     /// A TLS record that no peer that keeps to the standard makes.
-    Record = 17, "invalid tls record";
+    Record = INVALID_DATA, "invalid tls record";
     /// Additional data of a TLS record that is none.
-    RecordAad = 18, "invalid additional data of a tls record";
+    RecordAad = INVALID_AAD, "invalid additional data of a tls record";
     /// As many records as the standard permits were sealed with a key.
-    TooManyRecords = 19, "too many records under one key";
+    TooManyRecords = TOO_MANY_RECORDS, "too many records under one key";
     /// The system's random generator failed.
-    Random = 20, "the system's random generator failed";
+    Random = RANDOM_LIBRARY, "the system's random generator failed";
     /// libssl used the multiblock protocol in a way that this provider does not know.
-    Multiblock = 21, "unknown use of tls multiblock: set multiblock = 0 in the provider's section";
+    Multiblock = INVALID_DATA, "unknown use of tls multiblock: set multiblock = 0 in the provider's section";
     /// The setting `statistics` names neither a service nor a table.
-    Statistics = 22, "the setting statistics must be a service name of 1 to 200 bytes, or /proc/PID/fd/N of a table";
+    Statistics = INVALID_CONFIG_DATA, "the setting statistics must be a service name of 1 to 200 bytes, or /proc/PID/fd/N of a table";
     /// The setting `accelerator` names none.
-    Accelerator = 23, "the setting accelerator is neither none, nor a device such as cuda:0, nor simulated[:NAME=VALUE,...]";
+    Accelerator = INVALID_CONFIG_DATA, "the setting accelerator is neither none, nor a device such as cuda:0, nor simulated[:NAME=VALUE,...]";
     /// The setting `threshold` is no number.
-    Threshold = 24, "the setting threshold is neither auto nor a number of bytes";
+    Threshold = INVALID_CONFIG_DATA, "the setting threshold is neither auto nor a number of bytes";
     /// The setting `migration` names no rule.
-    Migration = 25, "the setting migration is neither paper nor sooner nor never";
+    Migration = INVALID_CONFIG_DATA, "the setting migration is neither paper nor sooner nor never";
     /// An input of less than no bytes, which EVP hands on.
-    Length = 30, "a length is below zero";
+    Length = INVALID_INPUT_LENGTH, "a length is below zero";
     /// The call failed, and no reason is put into the queue, as by OpenSSL's own cipher:
     /// `SSL_get_error` would later take it for an error of the connection.
-    Unspecified = 32, "the call failed";
+    Unspecified = CIPHER_OPERATION_FAILED, "the call failed";
     /// The setting `self_check` is none.
-    SelfCheck = 31, "the setting self_check is none of 1, fail-at-load, fail-in-write, refuse-plan and refuse-write";
+    SelfCheck = INVALID_CONFIG_DATA, "the setting self_check is none of 1, fail-at-load, fail-in-write, refuse-plan and refuse-write";
 }
 
 impl Error {
@@ -107,17 +112,18 @@ impl Error {
             _ => Self::Unspecified,
         }
     }
-
-    /// The number under which [`REASONS`] lists it.
-    pub(crate) fn reason(self) -> c_uint {
-        self as c_uint
-    }
 }
 
-const fn with_end(text: &'static str) -> &'static CStr {
+/// A text for C, which goes where OpenSSL takes a format.
+const fn c_text_of(text: &'static str) -> &'static CStr {
+    let mut at = 0;
+    while at < text.len() {
+        assert!(text.as_bytes()[at] != b'%', "the text of an error has a place for an argument");
+        at += 1;
+    }
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(text) => text,
-        Err(_) => panic!("a reason has a zero inside"),
+        Err(_) => panic!("the text of an error has a zero inside"),
     }
 }
 
@@ -145,20 +151,6 @@ impl From<wattlock_crypto::Error> for Error {
             wattlock_crypto::Error::Padding => Self::BadDecrypt,
             wattlock_crypto::Error::MessageTooLong(_) => Self::TooLong,
             _ => Self::Internal,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_text_has_a_place_for_arguments() {
-        for item in REASONS.iter().filter(|item| !item.text.is_null()) {
-            // SAFETY: all texts of the table end.
-            let text = unsafe { CStr::from_ptr(item.text) };
-            assert!(!text.to_bytes().contains(&b'%'), "{text:?}");
         }
     }
 }

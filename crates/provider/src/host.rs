@@ -68,18 +68,8 @@ impl Host {
         }
     }
 
-    /// Puts `error` into the thread's queue of errors, as raised in `function`.
+    /// Puts `error` into the thread's queue of errors, as raised in `function`: its reason and its text.
     pub(crate) fn raise(&self, error: Error, function: &CStr) {
-        self.put(error, function, ptr::null());
-    }
-
-    /// The same with a text as well as the number, because OpenSSL does not ask a provider that
-    /// fails to start for its texts.
-    pub(crate) fn raise_at_start(&self, error: Error, function: &CStr) {
-        self.put(error, function, error.c_text().as_ptr());
-    }
-
-    fn put(&self, error: Error, function: &CStr, format: *const c_char) {
         let (Some(new_error), Some(vset_error)) = (self.new_error, self.vset_error) else {
             return;
         };
@@ -93,8 +83,8 @@ impl Host {
         // `va_list` on every ABI of 64 bits but Apple's and Windows', where they are a pointer.
         let mut no_arguments = [0_u64; 8];
         let arguments = ptr::from_mut(&mut no_arguments).cast();
-        // SAFETY: as above; a format of null is permitted, and ours are constants without `%`.
-        unsafe { vset_error(self.handle, error.reason(), format, arguments) };
+        // SAFETY: as above; the formats are constants without `%`.
+        unsafe { vset_error(self.handle, error.reason(), error.c_text().as_ptr(), arguments) };
     }
 
     /// A text of the host's own (`openssl-version`), or of the provider's section in its

@@ -5,9 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 
-use crate::abi::{self, Dispatch, Item, Param, name};
+use crate::abi::{self, Dispatch, Param, name};
 use crate::allocation::Allocation;
-use crate::error::{Error, REASONS};
+use crate::error::Error;
 use crate::host::Host;
 use crate::instance::Provider;
 use crate::offers::{Offers, gcm_is_faster};
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn OSSL_provider_init(
     let provider = match started.unwrap_or(Err(Error::Internal)) {
         Ok(provider) => provider,
         Err(error) => {
-            host.raise_at_start(error, c"OSSL_provider_init");
+            host.raise(error, c"OSSL_provider_init");
             return 0;
         }
     };
@@ -96,7 +96,6 @@ static FUNCTIONS: &[Dispatch] = &[
     Dispatch::new(abi::provider::GETTABLE_PARAMS, gettable_params as *const c_void),
     Dispatch::new(abi::provider::GET_PARAMS, get_params as *const c_void),
     Dispatch::new(abi::provider::QUERY_OPERATION, query_operation as *const c_void),
-    Dispatch::new(abi::provider::GET_REASON_STRINGS, reason_strings as *const c_void),
     Dispatch::END,
 ];
 
@@ -165,10 +164,6 @@ unsafe extern "C" fn query_operation(
         (abi::provider::OPERATION_CIPHER, Some(provider)) => ciphers(provider.offers()).as_ptr(),
         _ => ptr::null(),
     }
-}
-
-unsafe extern "C" fn reason_strings(_provider: *mut c_void) -> *const Item {
-    REASONS.as_ptr()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use crate::support::evp::{Context, Evp};
+use crate::support::evp::{Context, Evp, Raised};
 use crate::support::installation::{OpenSsl, on_every_openssl};
 use crate::support::{Modules, Numbers};
 
@@ -226,6 +226,24 @@ fn wrong_uses_are_errors_with_a_reason(openssl: OpenSsl) {
     context.update(&[3; 32]).unwrap();
     assert!(context.finish().is_none());
     assert_eq!(evp.error().as_deref(), Some("bad decrypt"));
+}
+
+/// The reason is OpenSSL's own, which every program can print, and the text says more.
+fn an_error_has_openssls_reason_and_a_text(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(evp) = Evp::load(&modules) else { return };
+    let mut context = evp.cipher("AES-256-CBC", "wattlock");
+    assert!(context.init(false, Some(&[1; 32]), Some(&[2; 16])));
+    assert!(!context.set_number(c"num", 16));
+    let raised = |reason: &str, text: &str| {
+        Some(Raised { reason: Some(reason.into()), text: Some(text.into()) })
+    };
+    let said = raised("failed to get parameter", "a parameter has a wrong type or size");
+    assert_eq!(evp.raised(), said);
+    context.update(&[3; 33]).unwrap();
+    assert!(context.finish().is_none());
+    let text = "wrong final block length: the message is not whole blocks";
+    assert_eq!(evp.raised(), raised("wrong final block length", text));
 }
 
 fn a_setting_that_cannot_be_kept_is_an_error_with_a_reason(openssl: OpenSsl) {
@@ -459,6 +477,7 @@ on_every_openssl!(
     whole_blocks_at_once_are_the_same,
     buffers_may_lie_to_each_other_as_they_like,
     wrong_uses_are_errors_with_a_reason,
+    an_error_has_openssls_reason_and_a_text,
     a_setting_that_cannot_be_kept_is_an_error_with_a_reason,
     gcm_in_any_parts_with_any_iv_and_tag_is_the_same,
     records_of_tls_1_2_are_the_same,

@@ -194,7 +194,26 @@ fn streams_of_quic_arrive(openssl: OpenSsl) {
     }
 }
 
+/// A library may free what it holds in a destructor, which runs after OpenSSL has cleaned up.
+fn what_is_freed_after_openssl_cleaned_up_ends_no_program(openssl: OpenSsl) {
+    let Some(host) = Host::compile_files(openssl, &["ending.c"]) else { return };
+    let modules = Modules::new(openssl, "gcm = 1");
+    for provider in ["default", "wattlock"] {
+        for cleanup in ["", "cleanup"] {
+            let mut command = Command::new(host.program());
+            command.args([provider, cleanup]).env("OPENSSL_MODULES", modules.path());
+            let config = modules.path().join("openssl.cnf");
+            command.env("OPENSSL_CONF", if provider == "default" { "".as_ref() } else { &*config });
+            let output = command.output().unwrap();
+            let err = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{provider}, {cleanup}: {}: {err}", output.status);
+            assert_eq!(output.stdout, b"as it should be\n", "{provider}, {cleanup}");
+        }
+    }
+}
+
 on_every_openssl!(
+    what_is_freed_after_openssl_cleaned_up_ends_no_program,
     streams_of_quic_arrive,
     a_record_of_a_kilobyte_allocates_nothing,
     forked_processes_work_and_count_in_a_sandbox,

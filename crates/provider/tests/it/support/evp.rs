@@ -127,7 +127,7 @@ impl Evp {
         // SAFETY: the context is live, the name ends.
         let provider = unsafe { (self.api.OSSL_PROVIDER_load)(self.context, name.as_ptr()) };
         if provider.is_null() {
-            return Err(last_error(&self.api).unwrap_or_default());
+            return Err(last_error(&self.api).and_then(Raised::said).unwrap_or_default());
         }
         self.providers.push(provider);
         Ok(())
@@ -203,8 +203,13 @@ impl Evp {
         Context { evp: self, cipher, context, begun: false }
     }
 
-    /// The reason of the oldest error of this thread, all of which are forgotten.
+    /// The text of the oldest error of this thread, or else its reason; all errors are forgotten.
     pub fn error(&self) -> Option<String> {
+        last_error(&self.api)?.said()
+    }
+
+    /// The same with reason and text apart.
+    pub fn raised(&self) -> Option<Raised> {
         last_error(&self.api)
     }
 }
@@ -216,25 +221,46 @@ unsafe extern "C" fn collect(cipher: *mut c_void, list: *mut c_void) {
     unsafe { (*list.cast::<Vec<*mut c_void>>()).push(cipher) };
 }
 
-fn last_error(api: &Api) -> Option<String> {
+/// An error in OpenSSL's queue.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Raised {
+    /// What `ERR_reason_error_string` says, if it knows the error.
+    pub reason: Option<String>,
+    /// What was said besides.
+    pub text: Option<String>,
+}
+
+impl Raised {
+    fn said(self) -> Option<String> {
+        self.text.or(self.reason)
+    }
+}
+
+fn last_error(api: &Api) -> Option<Raised> {
     let mut data = ptr::null();
     let (mut file, mut line, mut function, mut flags) = (ptr::null(), 0, ptr::null(), 0);
     let get = api.ERR_get_error_all;
     // SAFETY: all places are there.
     let code = unsafe { get(&mut file, &mut line, &mut function, &mut data, &mut flags) };
-    // SAFETY: the data is a text that ends, for as long as the error is in the queue.
-    let data = (!data.is_null()).then(|| unsafe { CStr::from_ptr(data) }.to_owned());
+    // SAFETY: the data is null or a text that ends, for as long as the error is in the queue.
+    let text = unsafe { owned(data) }.filter(|text| !text.is_empty());
     // SAFETY: it may be called at any time.
     unsafe { (api.ERR_clear_error)() };
     if code == 0 {
         return None;
     }
-    // SAFETY: as above.
-    let text = unsafe { (api.ERR_reason_error_string)(code) };
+    // SAFETY: OpenSSL gives null or a text that ends.
+    let reason = unsafe { owned((api.ERR_reason_error_string)(code)) };
+    Some(Raised { reason, text })
+}
+
+/// # Safety
+/// `text` must be null or a text that ends.
+unsafe fn owned(text: *const c_char) -> Option<String> {
     if text.is_null() {
-        return data.map(|text| text.to_string_lossy().into_owned());
+        return None;
     }
-    // SAFETY: OpenSSL gives a text that ends.
+    // SAFETY: by the caller's word.
     Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
