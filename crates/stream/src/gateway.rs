@@ -7,7 +7,7 @@
 //! [`Outlet`]: standard output, files in turn, a peer.
 //!
 //! Memory is bounded by the window, by a budget of the same size for messages that have not come
-//! whole yet, and by 4 KiB for each connection.
+//! whole yet, by a quarter of it for answers, and by 4 KiB for each connection.
 
 mod answers;
 mod backends;
@@ -111,6 +111,11 @@ pub trait Inlet: Send {
     /// Takes what the sender is answered now.
     fn answers(&mut self) -> Vec<u8> {
         Vec::new()
+    }
+
+    /// Bytes of memory of the answers that [`Inlet::answers`] has not given yet.
+    fn answers_memory(&self) -> usize {
+        0
     }
 
     /// What changes when the sender may be answered more; `None` if it is owed nothing.

@@ -22,6 +22,7 @@ mod lock;
 mod message;
 mod policy;
 mod pool;
+mod queue;
 pub mod segment;
 mod window;
 

@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::error::Error;
 use crate::job;
+use crate::window::Window;
 
 /// A message of one user, in memory of its own, worked on in place.
 pub struct Message {
@@ -67,9 +68,16 @@ impl Nonce {
 }
 
 impl Message {
-    /// Bytes of its payload: what it takes of the window.
+    /// Bytes of its payload.
     pub fn bytes(&self) -> u64 {
         self.payload.len() as u64
+    }
+
+    /// The bytes of a window that a message of `payload` bytes is charged, from before it is put until it was handed
+    /// on: its payload, its entries in queues, and `beside`, what is kept for it elsewhere. Were the payload alone
+    /// charged, small messages would take many times the memory that the window is meant to bound.
+    pub(crate) const fn charge(payload: usize, beside: usize) -> u64 {
+        (payload + FRAME + beside) as u64 + Window::<Self>::ENTRY
     }
 
     /// Works on it on this thread: it is a job of one chunk.
@@ -99,3 +107,6 @@ impl Message {
         Error::Layout { start, end, len: self.buffer.len() }
     }
 }
+
+/// Bytes around a payload in its buffer: heads, a tag, and what the allocator adds.
+const FRAME: usize = 96;

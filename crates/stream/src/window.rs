@@ -123,6 +123,10 @@ impl<T> Window<T> {
     /// of them must find the window full.
     pub(crate) const LEAST: u64 = 64;
 
+    /// Bytes of memory of the entry of a message in queues: here, and then among those that are handed on, with their
+    /// outcome. A queue that grows has room for twice as many entries as it holds.
+    pub(crate) const ENTRY: u64 = 2 * (size_of::<Taken<T>>() + 48) as u64;
+
     /// A window of `size` bytes for messages that should be sealed within `deadline` seconds.
     ///
     /// # Errors

@@ -61,6 +61,7 @@ mod stream_device;
 mod stream_endings;
 mod stream_faults;
 mod stream_hostile;
+mod stream_memory;
 mod stream_outputs;
 mod stream_resets;
 mod stream_tls;

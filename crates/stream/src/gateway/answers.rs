@@ -28,8 +28,17 @@ pub(super) struct Answers {
     safe: Arc<Safe>,
     /// Units that were put.
     put: u64,
-    /// Answers, each with the number of units that have to be safe before it.
-    waiting: VecDeque<(u64, Vec<u8>)>,
+    /// The answers that wait, one behind the other.
+    bytes: VecDeque<u8>,
+    /// Where they end.
+    waiting: VecDeque<Waiting>,
+}
+
+/// An answer that waits.
+struct Waiting {
+    /// The number of units that have to be safe before it.
+    unit: u64,
+    len: usize,
 }
 
 impl Safe {
@@ -68,24 +77,38 @@ impl Answers {
             return None;
         }
         self.put += 1;
-        self.waiting.push_back((self.put, answer));
+        self.add(&answer);
         let safe = Arc::clone(&self.safe);
         Some(Promise { safe, unit: self.put, is_kept: false })
     }
 
     /// Adds an answer that comes as soon as those before it were given.
     pub fn say(&mut self, answer: Vec<u8>) {
-        self.waiting.push_back((self.put, answer));
+        self.add(&answer);
+    }
+
+    fn add(&mut self, answer: &[u8]) {
+        self.bytes.extend(answer);
+        self.waiting.push_back(Waiting { unit: self.put, len: answer.len() });
     }
 
     /// Takes the answers that may be given now.
     pub fn take(&mut self) -> Vec<u8> {
         let safe = self.safe.units.load(Ordering::SeqCst);
-        let mut taken = Vec::new();
-        while let Some((_, answer)) = self.waiting.pop_front_if(|(unit, _)| *unit <= safe) {
-            taken.extend(answer);
+        let mut len = 0;
+        while let Some(answer) = self.waiting.pop_front_if(|answer| answer.unit <= safe) {
+            len += answer.len;
+        }
+        let taken = self.bytes.drain(..len).collect();
+        if self.waiting.is_empty() && self.waiting.capacity() > KEPT {
+            (self.bytes, self.waiting) = (VecDeque::new(), VecDeque::new());
         }
         taken
+    }
+
+    /// Bytes of memory of the answers that wait and of the promises for them.
+    pub fn memory(&self) -> usize {
+        self.bytes.len() + self.waiting.len() * (size_of::<Waiting>() + size_of::<Promise>())
     }
 
     /// What is notified when more answers may be given; `None` if none is owed.
@@ -94,9 +117,22 @@ impl Answers {
     }
 }
 
+/// Answers that there is room for while none waits.
+const KEPT: usize = 16;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_memory_of_answers_is_known_and_given_back() {
+        let mut answers = Answers::default();
+        let promises: Vec<_> = (0..1000).map(|_| answers.promise(vec![7; 30])).collect();
+        assert!(answers.memory() >= 1000 * (30 + size_of::<Promise>()), "{}", answers.memory());
+        promises.into_iter().flatten().for_each(Promise::keep);
+        assert_eq!((answers.take().len(), answers.memory()), (30_000, 0));
+        assert_eq!((answers.bytes.capacity(), answers.waiting.capacity()), (0, 0));
+    }
 
     #[test]
     fn answers_come_in_their_order_and_none_before_its_unit_is_safe() {

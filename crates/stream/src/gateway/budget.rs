@@ -1,10 +1,11 @@
-//! Memory for messages that have not come whole yet, shared by all connections.
+//! Memory for messages that have not come whole yet and for answers, shared by all connections.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Error;
+use super::{Counters, Error};
 
 /// How much may be held of messages that are not whole.
 ///
@@ -17,6 +18,15 @@ pub(super) struct Budget {
     partial: Arc<Semaphore>,
     exempt: Arc<Semaphore>,
     crowd: Semaphore,
+    /// Bytes of the answers that senders were not given yet.
+    answers: AtomicU64,
+    most_answers: u64,
+}
+
+/// The answers that one sender was not given yet, as a part of all.
+pub(super) struct AnswerShare<'a> {
+    budget: &'a Budget,
+    bytes: u64,
 }
 
 /// What a connection was given.
@@ -57,7 +67,20 @@ impl Budget {
             partial: Arc::new(Semaphore::new(small.clamp(1, 1 << 24))),
             exempt: Arc::new(Semaphore::new(1)),
             crowd: Semaphore::new(CROWD),
+            answers: AtomicU64::new(0),
+            most_answers: bytes / ANSWERS_SHARE,
         }
+    }
+
+    /// True while so many answers wait that nothing more is read of a sender that waits for any above [`SMALL`], and
+    /// little of the others.
+    pub fn is_short_for_answers(&self) -> bool {
+        self.answers.load(Ordering::Relaxed) > self.most_answers
+    }
+
+    /// The share of a sender that waits for nothing.
+    pub fn answers(&self) -> AnswerShare<'_> {
+        AnswerShare { budget: self, bytes: 0 }
     }
 
     /// True if as many bytes could be held.
@@ -112,9 +135,45 @@ impl Budget {
     }
 }
 
+impl AnswerShare<'_> {
+    /// Notes that `unsent` bytes of answers were not taken by the sender, and that others are not due yet, which take
+    /// `waiting` bytes. True if nothing more is to be read of it before it has fewer.
+    pub fn is_too_large(&mut self, unsent: usize, waiting: usize) -> bool {
+        Counters::change(&self.budget.answers, &mut self.bytes, (unsent + waiting) as u64);
+        unsent > MOST_UNSENT || self.bytes > SMALL as u64 && self.budget.is_short_for_answers()
+    }
+}
+
+impl Drop for AnswerShare<'_> {
+    fn drop(&mut self) {
+        Counters::change(&self.budget.answers, &mut self.bytes, 0);
+    }
+}
+
+/// The share of the budget that answers may take besides.
+const ANSWERS_SHARE: u64 = 4;
+
+/// Bytes of answers that one sender may leave, at most.
+const MOST_UNSENT: usize = 1 << 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn senders_that_take_no_answers_are_not_read_and_others_are() {
+        let budget = Budget::new(1 << 20);
+        let mut deaf: Vec<_> = (0..10).map(|_| budget.answers()).collect();
+        assert!(deaf.iter_mut().all(|share| !share.is_too_large(20_000, 6_000)));
+        assert!(!budget.is_short_for_answers());
+        assert!(deaf[0].is_too_large(25_000, 6_000), "together they are above a quarter");
+        assert!(deaf[1].is_too_large(20_000, 6_000));
+        let mut other = budget.answers();
+        assert!(!other.is_too_large(1_000, 3_000), "one that has few goes on");
+        drop(deaf);
+        assert!(!other.is_too_large(100_000, 0));
+        assert!(other.is_too_large(MOST_UNSENT + 1, 0));
+    }
 
     #[test]
     fn a_waiter_for_the_last_room_gets_it_when_its_holder_is_done() {

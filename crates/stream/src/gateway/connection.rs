@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::budget::{LONG_READ, Lease, SMALL};
+use super::budget::{AnswerShare, LONG_READ, Lease, SMALL};
 use super::intake::Intake;
 use super::served::{Phase, Served, Unread};
 use super::socket::Socket;
@@ -43,6 +43,7 @@ pub(super) async fn serve(
         inlet: Some(inlet),
         intake: Intake::holding(&came),
         answers: Vec::new(),
+        answer_share: served.budget.answers(),
         lease: Lease::Small,
         phase: served.phase.subscribe(),
         since: Instant::now(),
@@ -83,6 +84,7 @@ struct Connection<'a> {
     intake: Intake,
     /// What the sender is to be answered and was not yet.
     answers: Vec<u8>,
+    answer_share: AnswerShare<'a>,
     lease: Lease,
     phase: watch::Receiver<Phase>,
     /// When the message that is coming began, or the last one ended.
@@ -100,6 +102,7 @@ impl Connection<'_> {
         loop {
             let needed = self.take(ended).await?;
             self.answer()?;
+            self.has_many_answers();
             let held = self.intake.held().len();
             let phase = *self.phase.borrow();
             if phase == Phase::Halted {
@@ -195,7 +198,16 @@ impl Connection<'_> {
             }
         }
         self.answers.drain(..given);
+        if self.answers.is_empty() && self.answers.capacity() > SMALL {
+            self.answers = Vec::new();
+        }
         Ok(())
+    }
+
+    /// True if so many answers wait for the sender that nothing more is read of it.
+    fn has_many_answers(&mut self) -> bool {
+        let waiting = self.inlet.as_ref().map_or(0, |inlet| inlet.answers_memory());
+        self.answer_share.is_too_large(self.answers.len(), waiting)
     }
 
     /// Waits until the sender was answered all that it is owed.
@@ -283,8 +295,8 @@ impl Connection<'_> {
             let owed = self.inlet.as_ref().and_then(|inlet| inlet.owed());
             check(owed.as_deref())?;
             // A sender that takes no answers is not read.
-            let is_deaf = self.answers.len() > MOST_ANSWERS;
-            let (limit, late) = self.time_limit(phase, is_deaf);
+            let is_full = self.has_many_answers();
+            let (limit, late) = self.time_limit(phase, is_full);
             tokio::select! {
                 biased;
                 () = changed(owed.as_deref()) => {
@@ -297,7 +309,7 @@ impl Connection<'_> {
                     writable?;
                     self.answer()?;
                 }
-                ready = self.socket.readable(), if !is_deaf => {
+                ready = self.socket.readable(), if !is_full => {
                     ready.map_err(Error::Read)?;
                     return Ok(true);
                 }
@@ -311,13 +323,18 @@ impl Connection<'_> {
     }
 
     /// When waiting for input ends, and the error then; without an error the connection is quiet.
-    fn time_limit(&self, phase: Phase, is_deaf: bool) -> (Option<Instant>, Option<Error>) {
-        let limit = if is_deaf {
-            let message = self.served.limits.message;
-            (Some(self.since + message), Some(Error::Idle(message)))
-        } else {
-            let (deadline, late) = self.deadline();
-            (deadline, Some(late))
+    fn time_limit(&self, phase: Phase, is_full: bool) -> (Option<Instant>, Option<Error>) {
+        let limit = match (is_full, self.answers.is_empty()) {
+            (true, false) => {
+                let message = self.served.limits.message;
+                (Some(self.since + message), Some(Error::Idle(message)))
+            }
+            // It waits for answers that are not due, and not the other way round.
+            (true, true) => (None, None),
+            (false, _) => {
+                let (deadline, late) = self.deadline();
+                (deadline, Some(late))
+            }
         };
         let quiet = self.last + if self.intake.held().is_empty() { QUIET } else { STALLED };
         match limit {
@@ -426,9 +443,6 @@ fn check(owed: Option<&Safe>) -> Result<(), Error> {
         _ => Ok(()),
     }
 }
-
-/// Bytes of answers above which a sender is not read any more.
-const MOST_ANSWERS: usize = 1 << 20;
 
 /// How long the header of a stream may take from its first byte to its last.
 const HEADER: Duration = Duration::from_secs(5);

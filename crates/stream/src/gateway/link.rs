@@ -24,6 +24,7 @@ use crate::job;
 use crate::live::{AtOnce, Done, Sink};
 use crate::lock::lock;
 use crate::message::{Cipher, Message};
+use crate::queue;
 
 /// The sink of a sealing gateway that sends to a peer.
 pub(super) struct Link {
@@ -411,8 +412,7 @@ impl Link {
 
     /// Adds a message and what goes out before it to what is pending.
     fn take(&mut self, done: &mut Done) -> io::Result<()> {
-        let queue = Arc::clone(self.sealing.queue());
-        let queued = lock(&queue).pop_front();
+        let queued = queue::pop(&mut lock(self.sealing.queue()));
         let Some(Queued { before, what, after }) = queued else { return Ok(()) };
         for piece in before {
             if let Some(pending) = pending_of(piece) {

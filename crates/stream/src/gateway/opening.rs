@@ -16,6 +16,7 @@ use crate::live::{AtOnce, Done, Sink};
 use crate::lock::lock;
 use crate::message::Message;
 use crate::pool::Pool;
+use crate::queue;
 use crate::window::Room;
 
 /// Unwraps the stream key of a key header.
@@ -202,7 +203,7 @@ impl Inlet for OpeningInlet {
         Ok(match needed {
             needed if needed > bytes.len() => Next::More(needed),
             len if self.reader.expects_header() => Next::Aside(len),
-            len => Next::Unit { len, needs: len as u64 },
+            len => Next::Unit { len, needs: Message::charge(len, BESIDE) },
         })
     }
 
@@ -287,7 +288,7 @@ impl Sink for Opened {
         if self.broke_off.swap(false, Ordering::SeqCst) {
             self.exit.broke_off()?;
         }
-        let Some(source) = lock(&self.queue).pop_front() else { return Ok(()) };
+        let Some(source) = queue::pop(&mut lock(&self.queue)) else { return Ok(()) };
         let mut source = lock(&source);
         source.in_window -= 1;
         let handed_on = self.judge(&mut source, done);
@@ -367,3 +368,6 @@ impl Opened {
         }
     }
 }
+
+/// Bytes that are kept of a frame besides its message: its place in the queue of sources.
+const BESIDE: usize = 2 * size_of::<Arc<Mutex<Source>>>();

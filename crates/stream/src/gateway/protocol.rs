@@ -78,15 +78,15 @@ impl Protocol {
         !matches!(self, Self::Plain(_))
     }
 
-    /// What takes the bytes of one sender apart. `limit` is the length of the longest message, and `front` what the
-    /// window needs for a unit besides.
-    pub(super) fn speech(self, split: Split, front: u64) -> Box<dyn Speech> {
+    /// What takes the bytes of one sender apart. `beside` is how many bytes are kept of a unit
+    /// besides its message.
+    pub(super) fn speech(self, split: Split, beside: usize) -> Box<dyn Speech> {
         let limit = split.limit;
         match self {
-            Self::Plain(_) => Box::new(Plain(UnitFinder::new(split, front))),
-            Self::Numbered => Box::new(numbered::Numbered::new(limit, front)),
-            Self::Relp => Box::new(relp::Relp::new(limit, front)),
-            Self::Fluent => Box::new(fluent::Fluent::new(limit, front)),
+            Self::Plain(_) => Box::new(Plain(UnitFinder::new(split, beside))),
+            Self::Numbered => Box::new(numbered::Numbered::new(limit, beside)),
+            Self::Relp => Box::new(relp::Relp::new(limit, beside)),
+            Self::Fluent => Box::new(fluent::Fluent::new(limit, beside)),
         }
     }
 }

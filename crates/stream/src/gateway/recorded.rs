@@ -13,6 +13,7 @@ use super::syncer::Syncer;
 use super::{Counters, Notice, Retry};
 use crate::live::{Done, Sink};
 use crate::lock::lock;
+use crate::queue;
 use crate::segment::{Folder, Header, Recorded, SegmentFile, written};
 
 /// How large a folder may become.
@@ -66,8 +67,8 @@ pub(super) struct Queued {
     pub recorded: Recorded,
     /// Kept once it is safe.
     pub promise: Option<Promise>,
-    /// Set if it is the last of its segment.
-    pub close: Option<NextRecord>,
+    /// Set if it is the last of its segment, which few are.
+    pub close: Option<Box<NextRecord>>,
 }
 
 /// Writes records to the segments of a folder.
@@ -229,7 +230,7 @@ impl SegmentSink {
 
 impl Sink for SegmentSink {
     fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
-        let queued = lock(&self.queue).pop_front();
+        let queued = queue::pop(&mut lock(&self.queue));
         let Some(Queued { before, recorded, promise, close }) = queued else { return Ok(()) };
         before.into_iter().try_for_each(|piece| self.write_piece(piece))?;
         if let Err(error) = &done.outcome {
@@ -239,7 +240,7 @@ impl Sink for SegmentSink {
         self.promises.extend(promise);
         self.unflushed += 1;
         match close {
-            Some(index) => self.close(index),
+            Some(index) => self.close(*index),
             None => {
                 self.note_kept();
                 Ok(())

@@ -199,9 +199,15 @@ impl Recording {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         lock(&self.state).sources.insert(number, Source { name, known: false, inside: false });
         let pool = lock(&self.pool).clone();
-        let speech = self.settings.protocol.speech(self.settings.split, FRONT);
+        let speech = self.settings.protocol.speech(self.settings.split, self.beside());
         let answers = Answers::default();
         Box::new(RecordingInlet { recording: Arc::clone(self), number, pool, speech, answers })
+    }
+
+    /// Bytes that are kept of a unit besides its message: what surrounds its messages in the record, and what is written
+    /// before and after it. Its answer is counted where it waits.
+    fn beside(&self) -> usize {
+        FRONT + self.additional.len() + 2 * (size_of::<Queued>() + size_of::<usize>())
     }
 
     /// True if the segment or the key has been used for as long as it may.
@@ -287,6 +293,7 @@ impl Recording {
         // Messages of other recordings may not come between.
         let mut order = lock(&self.shared.order);
         order.push_back(self.shared.number);
+        let close = close.map(Box::new);
         lock(&self.queue).push_back(Queued { before, recorded, promise, close });
         room.put(message);
     }
@@ -424,6 +431,10 @@ impl Inlet for RecordingInlet {
         self.answers.take()
     }
 
+    fn answers_memory(&self) -> usize {
+        self.answers.memory()
+    }
+
     fn owed(&self) -> Option<Arc<Safe>> {
         self.answers.owed()
     }
@@ -460,7 +471,7 @@ impl Inlet for RecordingInlet {
     }
 
     fn end_needs(&self) -> u64 {
-        FRONT
+        Message::charge(0, self.recording.beside())
     }
 
     fn end(&mut self, end: End, _: usize, room: Option<Room<Message>>) -> Result<(), Error> {
@@ -485,7 +496,7 @@ impl Inlet for RecordingInlet {
 const KEY_RETRY: Duration = Duration::from_secs(60);
 
 /// Bytes of a record that are no messages, at most.
-const FRONT: u64 = 32;
+const FRONT: usize = 32;
 
 fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)

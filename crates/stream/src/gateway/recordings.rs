@@ -11,6 +11,7 @@ use super::{Counters, Inlet, Notice, Retry};
 use crate::live::{Done, Sink};
 use crate::lock::lock;
 use crate::pool::Pool;
+use crate::queue;
 use crate::segment::{self, Folder};
 
 /// Where the messages of a tenant are recorded.
@@ -119,7 +120,7 @@ impl FolderSinks {
 
 impl Sink for FolderSinks {
     fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
-        let Some(number) = lock(&self.shared.order).pop_front() else { return Ok(()) };
+        let Some(number) = queue::pop(&mut lock(&self.shared.order)) else { return Ok(()) };
         self.busy.insert(number);
         if self.sinks[number].1.is_none() {
             Counters::add(&self.shared.counters.dropped, 1);

@@ -9,6 +9,7 @@ use super::sealing::{NextStep, Piece, Queue, Queued};
 use super::{Counters, Outlet, Sealing};
 use crate::live::{Done, Sink};
 use crate::lock::lock;
+use crate::queue;
 
 /// The sink of a sealing gateway that has an [`Outlet`].
 pub(super) struct Sealed {
@@ -57,7 +58,7 @@ impl Sealed {
 
 impl Sink for Sealed {
     fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
-        let queued = lock(&self.queue).pop_front();
+        let queued = queue::pop(&mut lock(&self.queue));
         let Some(Queued { before, after, .. }) = queued else { return Ok(()) };
         before.iter().try_for_each(|piece| self.write_piece(piece))?;
         if let Err(error) = &done.outcome {

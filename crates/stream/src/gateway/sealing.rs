@@ -170,7 +170,7 @@ impl Sealing {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         lock(&self.state).inlets.insert(number, Place::Outside(None));
         let pool = lock(&self.pool).clone();
-        let units = UnitFinder::new(self.split, 0);
+        let units = UnitFinder::new(self.split, BESIDE);
         Box::new(SealingInlet { sealing: Arc::clone(self), number, pool, units })
     }
 
@@ -410,7 +410,7 @@ impl Inlet for SealingInlet {
     }
 
     fn end_needs(&self) -> u64 {
-        Sealing::NEEDS
+        Message::charge(0, BESIDE)
     }
 
     fn end(&mut self, end: End, _: usize, room: Option<Room<Message>>) -> Result<(), Error> {
@@ -462,3 +462,7 @@ impl BufferInlet for SealingInlet {
         Ok(())
     }
 }
+
+/// Bytes that are kept of a message besides it: what goes out before and after it. The queue may have room for twice as
+/// many.
+const BESIDE: usize = 2 * size_of::<Queued>();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use zeroize::Zeroizing;
 
-use super::budget::{Budget, LONG_READ, READ};
+use super::budget::{Budget, LONG_READ, READ, SMALL};
 use super::{Counters, Notice};
 use crate::live::{OnShortcut, Shortcut};
 use crate::message::Message;
@@ -64,8 +64,11 @@ impl Served {
     }
 
     /// How much to have of a connection after reading from it, where `held` bytes of it are held: little where room for
-    /// incomplete messages is short.
+    /// incomplete messages is short, and very little where that for answers is.
     pub fn read_to(&self, held: usize) -> usize {
+        if self.budget.is_short_for_answers() {
+            return held + SMALL;
+        }
         match self.budget.has_room(LONG_READ) {
             true => LONG_READ.max(held + READ),
             false => held + READ,

@@ -4,6 +4,7 @@ use memchr::memchr;
 
 use super::{Error, Next};
 use crate::frame::Framing;
+use crate::message::Message;
 
 /// How input is split into messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +102,8 @@ impl Split {
 /// Finds the units of one input.
 pub(super) struct UnitFinder {
     split: Split,
-    /// Bytes that the window needs for a unit besides its own.
-    front: u64,
+    /// Bytes that are kept of a unit besides its message.
+    beside: usize,
     /// Bytes that are known to hold no end of a line.
     scanned: usize,
     /// Messages of the unit that was found.
@@ -111,8 +112,8 @@ pub(super) struct UnitFinder {
 
 impl UnitFinder {
     /// Nothing is found yet.
-    pub fn new(split: Split, front: u64) -> Self {
-        Self { split, front, scanned: 0, messages: 0 }
+    pub fn new(split: Split, beside: usize) -> Self {
+        Self { split, beside, scanned: 0, messages: 0 }
     }
 
     /// What stands at the start of `bytes`: whole messages, or a part of one.
@@ -128,7 +129,7 @@ impl UnitFinder {
             return Ok(Next::More(needed));
         }
         self.scanned = 0;
-        Ok(Next::Unit { len, needs: len as u64 + self.front })
+        Ok(Next::Unit { len, needs: Message::charge(len, self.beside) })
     }
 }
 
@@ -265,13 +266,16 @@ mod tests {
         let mut finder = UnitFinder::new(split(Framing::Lines), 100);
         assert_eq!(finder.find(b"abc", false).unwrap(), Next::More(4));
         assert_eq!((finder.scanned, finder.messages), (3, 0));
-        let unit = Next::Unit { len: 4, needs: 104 };
+        let unit = Next::Unit { len: 4, needs: Message::charge(4, 100) };
         assert_eq!(finder.find(b"abc\nd", false).unwrap(), unit);
         assert_eq!((finder.scanned, finder.messages), (0, 1));
         // Less than before, as after a unit was taken.
         assert_eq!(finder.find(b"de", false).unwrap(), Next::More(3));
         assert_eq!(finder.find(b"d", false).unwrap(), Next::More(2));
-        assert_eq!(finder.find(b"d\ne\n", false).unwrap(), Next::Unit { len: 4, needs: 104 });
+        assert_eq!(
+            finder.find(b"d\ne\n", false).unwrap(),
+            Next::Unit { len: 4, needs: Message::charge(4, 100) }
+        );
         assert_eq!(finder.messages, 2);
         // Nor does it where bytes are no longer what they were.
         assert_eq!(finder.find(b"abc", false).unwrap(), Next::More(4));
@@ -282,9 +286,15 @@ mod tests {
     #[test]
     fn a_finder_takes_the_last_line_once_the_input_has_ended() {
         let mut finder = UnitFinder::new(split(Framing::Lines), 100);
-        assert_eq!(finder.find(b"\n", false).unwrap(), Next::Unit { len: 1, needs: 101 });
+        assert_eq!(
+            finder.find(b"\n", false).unwrap(),
+            Next::Unit { len: 1, needs: Message::charge(1, 100) }
+        );
         assert_eq!(finder.find(b"two", false).unwrap(), Next::More(4));
-        assert_eq!(finder.find(b"two", true).unwrap(), Next::Unit { len: 3, needs: 103 });
+        assert_eq!(
+            finder.find(b"two", true).unwrap(),
+            Next::Unit { len: 3, needs: Message::charge(3, 100) }
+        );
         assert_eq!((finder.scanned, finder.messages), (0, 1));
     }
 

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::lock::lock;
 use crate::message::Message;
 use crate::pool::Pool;
+use crate::queue;
 use crate::window::{Held, Taken};
 
 /// A message on its way out.
@@ -106,7 +107,7 @@ impl Delivery {
             while !self.has_failed() && state.leave(finished) {
                 drop(state);
                 let handed_on = self.hand_on(&mut |done| sink.deliver(done), finished);
-                finished.clear();
+                queue::clear(finished);
                 handed_on.map_err(|error| self.failed(error))?;
                 state = self.lock();
             }
@@ -229,8 +230,10 @@ impl State {
 
     /// Moves the message that leaves next to `finished`. False if it is not there.
     fn leave_one(&mut self, finished: &mut Vec<Finished>) -> bool {
-        let Some(one) = self.ready.front_mut().and_then(Option::take) else { return false };
-        self.ready.pop_front();
+        if self.first().is_none() {
+            return false;
+        }
+        let Some(one) = queue::pop(&mut self.ready).flatten() else { return false };
         self.next += 1;
         finished.push(one);
         true

@@ -139,9 +139,18 @@ impl Gateway {
 
     /// The most memory that it had so far, in bytes.
     pub fn peak_memory(&self) -> u64 {
+        self.memory_in("VmHWM:")
+    }
+
+    /// The memory that it has now, in bytes.
+    pub fn memory(&self) -> u64 {
+        self.memory_in("VmRSS:")
+    }
+
+    fn memory_in(&self, name: &str) -> u64 {
         let id = self.child.as_ref().unwrap().id();
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
         kib << 10
     }

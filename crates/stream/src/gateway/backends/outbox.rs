@@ -36,7 +36,7 @@ struct State {
     failure: Option<io::Error>,
     /// Units that were written to this connection.
     written: u64,
-    /// Bytes that are queued, the unit that is being written included.
+    /// Bytes that are queued and [`UNIT`] for each unit, the unit that is being written included.
     bytes: u64,
     count: u64,
     ended: bool,
@@ -115,11 +115,12 @@ impl Outbox {
         if state.bytes == 0 {
             state.progress = Instant::now();
         }
-        state.bytes += left;
+        let charged = left + UNIT;
+        state.bytes += charged;
         state.count += 1;
         let given_up = state.given_up;
         state.units.push_back(Unit { bytes, written, given_up });
-        self.shared.queued.fetch_add(left, Ordering::SeqCst);
+        self.shared.queued.fetch_add(charged, Ordering::SeqCst);
         self.note_kept(1, true);
         drop(state);
         self.work.notify_one();
@@ -231,7 +232,8 @@ impl Outbox {
             // It is counted as dropped.
             return whole;
         }
-        let bytes = (bytes as u64).min(state.bytes);
+        let freed = bytes as u64 + if whole { UNIT } else { 0 };
+        let bytes = freed.min(state.bytes);
         state.bytes -= bytes;
         state.count -= u64::from(whole).min(state.count);
         drop(state);
@@ -338,6 +340,10 @@ impl Unit {
         };
     }
 }
+
+/// Bytes of memory that a queued unit takes besides its own: its place in the queue, which may have room for twice as
+/// many, and what the allocator adds.
+const UNIT: u64 = 2 * size_of::<Unit>() as u64 + 16;
 
 /// More than the system keeps of a connection whose backend does not read.
 const TRUSTED: u64 = 32 << 20;

@@ -5,16 +5,17 @@ use std::borrow::Cow;
 
 use super::super::{Error, Next};
 use super::{Messages, Speech, check_len};
+use crate::message::Message;
 
 /// Takes the forward protocol apart.
 pub(super) struct Fluent {
     limit: usize,
-    front: u64,
+    beside: usize,
 }
 
 impl Fluent {
-    pub fn new(limit: usize, front: u64) -> Self {
-        Self { limit, front }
+    pub fn new(limit: usize, beside: usize) -> Self {
+        Self { limit, beside }
     }
 }
 
@@ -23,7 +24,7 @@ impl Speech for Fluent {
         match value_len(bytes)? {
             Some(len) => {
                 check_len(len, self.limit)?;
-                Ok(Next::Unit { len, needs: len as u64 + self.front })
+                Ok(Next::Unit { len, needs: Message::charge(len, self.beside) })
             }
             None => {
                 check_len(bytes.len(), self.limit)?;
@@ -165,7 +166,10 @@ mod tests {
             (b"\x93\xa3tag\x01\x81\xa1a\xa1b", b""),
         ] {
             let next = speech.find(&[message, b"\x92"].concat(), false).unwrap();
-            assert_eq!(next, Next::Unit { len: message.len(), needs: message.len() as u64 });
+            assert_eq!(
+                next,
+                Next::Unit { len: message.len(), needs: Message::charge(message.len(), 0) }
+            );
             let taken = speech.take(message).unwrap();
             assert_eq!((&*taken.bytes, &*taken.answer, taken.count), (message, answer, 1));
             for len in 0..message.len() {

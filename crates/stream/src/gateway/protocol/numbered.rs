@@ -5,18 +5,19 @@ use std::borrow::Cow;
 use super::super::split::Split;
 use super::super::{Error, Next};
 use super::{Messages, Speech, check_len};
+use crate::message::Message;
 
 /// Takes numbered messages apart.
 pub(super) struct Numbered {
     limit: usize,
-    front: u64,
+    beside: usize,
     /// The number of the last message.
     last: Option<u64>,
 }
 
 impl Numbered {
-    pub fn new(limit: usize, front: u64) -> Self {
-        Self { limit, front, last: None }
+    pub fn new(limit: usize, beside: usize) -> Self {
+        Self { limit, beside, last: None }
     }
 
     /// The message at the start of `bytes` with its number, and its length with what stands before it.
@@ -48,7 +49,7 @@ impl Speech for Numbered {
             };
             return Ok(match len {
                 0 => Next::More(missing),
-                _ => Next::Unit { len, needs: len as u64 + self.front },
+                _ => Next::Unit { len, needs: Message::charge(len, self.beside) },
             });
         }
     }

@@ -7,11 +7,12 @@ use std::borrow::Cow;
 use super::super::split::Split;
 use super::super::{Error, Next};
 use super::{Messages, Speech, check_len};
+use crate::message::Message;
 
 /// Takes RELP apart.
 pub(super) struct Relp {
     limit: usize,
-    front: u64,
+    beside: usize,
 }
 
 struct Frame<'a> {
@@ -22,8 +23,8 @@ struct Frame<'a> {
 }
 
 impl Relp {
-    pub fn new(limit: usize, front: u64) -> Self {
-        Self { limit, front }
+    pub fn new(limit: usize, beside: usize) -> Self {
+        Self { limit, beside }
     }
 
     /// The frame at the start of `bytes`, or how many bytes it needs at least.
@@ -83,7 +84,7 @@ impl Speech for Relp {
                 Err(_) => Next::More(0),
             };
             return Ok(if len > 0 {
-                Next::Unit { len, needs: len as u64 + self.front }
+                Next::Unit { len, needs: Message::charge(len, self.beside) }
             } else {
                 next
             });
