@@ -160,6 +160,8 @@ pub(crate) struct Attribute {
     kind: AttributeKind,
     /// Where the kernel shows what cools the machine.
     cooling: PathBuf,
+    /// Where `intel_pstate` shows its own limits.
+    pstate: PathBuf,
 }
 
 /// What kind of setting a file of a policy holds.
@@ -186,12 +188,29 @@ impl Attribute {
             file: root.path(DIRECTORY).join(policy).join(attribute),
             kind,
             cooling: root.path(COOLING),
+            pstate: root.path(PSTATE),
         })
     }
 
     /// A clock of the same policy.
     fn clock(&self, name: &str) -> Result<Kilohertz, Error> {
         clock(&self.file.with_file_name(name))
+    }
+
+    /// The limit of `intel_pstate` that may be the `reading`, a clock below the `highest`: the
+    /// driver requests it beside the setting, which cannot be read behind it.
+    fn limit_of_pstate(&self, reading: Kilohertz, highest: Kilohertz) -> Option<String> {
+        let number = |name: &str| read(&self.pstate.join(name)).ok()?.parse::<u32>().ok();
+        let is_near = |clock: u64| clock.abs_diff(reading.0.into()) <= RATIO.into();
+        if let Some(percent) = number("max_perf_pct").filter(|percent| *percent < 100)
+            && is_near(u64::from(highest.0) * u64::from(percent) / 100)
+        {
+            return Some(format!("intel_pstate (max_perf_pct is {percent})"));
+        }
+        let base = self.clock("base_frequency").ok();
+        let without_turbo = number("no_turbo") == Some(1);
+        let is_base = base.is_none_or(|base| is_near(base.0.into()));
+        (without_turbo && is_base).then(|| "intel_pstate (no_turbo is 1)".to_owned())
     }
 
     /// The words that the driver knows, where it lists them.
@@ -247,17 +266,12 @@ impl Knob for Attribute {
     }
 
     fn step_above(&self, reading: &Setting) -> Option<Setting> {
-        let (reading, highest) = (reading.number()?, self.highest()?.number()?);
+        let (reading, highest) = (reading.number()?, self.clock("cpuinfo_max_freq").ok()?.0);
         let table = read(&self.file.with_file_name(TABLE)).unwrap_or_default();
         let clocks = table.split_whitespace().filter_map(|word| word.parse().ok());
         let next = clocks.filter(|clock: &u32| *clock > reading).min();
         let next = next.unwrap_or(reading.saturating_add(RATIO)).min(highest);
         (self.is_limit() && next > reading).then(|| next.into())
-    }
-
-    fn highest(&self) -> Option<Setting> {
-        let highest = self.clock("cpuinfo_max_freq").ok()?;
-        self.is_limit().then(|| highest.into())
     }
 
     fn check_limits(&self) -> Result<(), Error> {
@@ -271,11 +285,12 @@ impl Knob for Attribute {
         let reading = self.clock(MAXIMUM)?;
         // Drivers of CPUs that boost show the highest clock without boost where there is no limit.
         let firmware = self.clock("bios_limit").ok().filter(|limit| *limit == reading);
-        let below = self.clock("cpuinfo_max_freq").is_ok_and(|highest| reading < highest);
-        match firmware.filter(|_| below) {
-            Some(limit) => Err(limited(format!("the firmware (bios_limit is {})", limit.0))),
-            None => Ok(()),
+        let highest = self.clock("cpuinfo_max_freq").ok().filter(|highest| reading < *highest);
+        let Some(highest) = highest else { return Ok(()) };
+        if let Some(limit) = firmware {
+            return Err(limited(format!("the firmware (bios_limit is {})", limit.0)));
         }
+        self.limit_of_pstate(reading, highest).map_or(Ok(()), |limit| Err(limited(limit)))
     }
 }
 
@@ -424,6 +439,9 @@ const TABLE: &str = "scaling_available_frequencies";
 
 /// Where the kernel shows what cools the machine.
 const COOLING: &str = "sys/class/thermal";
+
+/// Where the driver `intel_pstate` shows limits for all CPUs.
+const PSTATE: &str = "sys/devices/system/cpu/intel_pstate";
 
 /// The words that drivers have in common.
 const PREFERENCES: [&str; 5] =

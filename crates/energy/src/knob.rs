@@ -45,11 +45,6 @@ pub trait Knob: Send {
         None
     }
 
-    /// The highest setting that the machine has, where the knob is a limit.
-    fn highest(&self) -> Option<Setting> {
-        None
-    }
-
     /// Checks that no other limit is seen to hold the clock down.
     ///
     /// # Errors

@@ -120,10 +120,7 @@ impl Lease {
         let entry = self.knobs.len() - 1;
         let ready = self.check_setting(entry, &old).and_then(|()| self.journal.save(&self.lock));
         if let Err(error) = ready {
-            self.journal.entries.pop();
-            self.knobs.pop();
-            // It may have been written with the step of the check.
-            self.journal.save(&self.lock).ok();
+            self.take_back(entry, &old);
             return Err(error);
         }
         self.write(entry, &old)
@@ -133,24 +130,31 @@ impl Lease {
     /// behind which the setting could not be seen.
     fn check_setting(&mut self, entry: usize, old: &Setting) -> Result<(), Error> {
         let knob = self.knobs[entry].as_ref();
-        let highest = knob.highest().filter(|_| knob.step_above(old).is_some());
-        let Some(highest) = highest else { return Ok(()) };
-        match limit::holder(&mut self.journal, entry, &self.lock, knob, old) {
-            Ok(HeldBy::Setting) => Ok(()),
-            Ok(HeldBy::Other) => {
-                // Nothing shows what it was; the kernel starts with the highest clock.
-                knob.write(&highest)?;
+        match limit::holder(&mut self.journal, entry, &self.lock, knob, old)? {
+            HeldBy::Setting => Ok(()),
+            HeldBy::Other => {
                 let by = format!(
-                    "an unknown limit of {old} kHz (no cooling device, no bios_limit); the setting \
-                     that it hides cannot be read and is {highest} kHz now"
+                    "an unknown limit of {old} kHz (no cooling device, no bios_limit, none of \
+                     intel_pstate); the setting that it hides cannot be read and is {old} kHz now, \
+                     not above what was shown; raise it yourself if it was higher"
                 );
                 Err(Error::Limited { knob: knob.id().to_owned(), by })
             }
-            Err(error) => {
-                knob.write(old).ok();
-                Err(error)
-            }
         }
+    }
+
+    /// Removes the last entry, whose check failed, once the step of that check is taken back. If it
+    /// cannot be, the entry stays, and the end of the lease or its guardian tries again.
+    fn take_back(&mut self, entry: usize, old: &Setting) {
+        // Without a step nothing was written, and behind another limit a write would change the setting.
+        let stepped = self.journal.entries[entry].read_back.is_some();
+        if stepped && self.knobs[entry].write(old).is_err() {
+            return;
+        }
+        self.journal.entries.pop();
+        self.knobs.pop();
+        // It may have been written with the step.
+        self.journal.save(&self.lock).ok();
     }
 
     fn set_again(&mut self, entry: usize, asked: &Setting) -> Result<Written, Error> {

@@ -26,9 +26,11 @@ pub(crate) fn is_below(knob: &dyn Knob, entry: &Entry, reading: &Setting) -> boo
 }
 
 /// Finds out what holds the reading of the journal's entry `index`, by a write one step above it
-/// that is taken back if the reading follows. If it does not, the setting stays a step above.
+/// that is taken back if the reading follows. If it does not, the setting stays a step above: the
+/// caller writes it next, to no more than the reading or what the lease found.
 ///
-/// The journal knows of the step before it is written, so that a death leaves it known as ours.
+/// The journal knows of the step before it is written, so that a death leaves it known as ours. The
+/// entry is as it was if nothing was written or the step was taken back.
 pub(crate) fn holder(
     journal: &mut Journal,
     index: usize,
@@ -41,7 +43,10 @@ pub(crate) fn holder(
     let before = journal.entries[index].clone();
     let entry = &mut journal.entries[index];
     entry.read_back = Some(std::mem::replace(&mut entry.new, step.clone()));
-    journal.save(lock)?;
+    if let Err(error) = journal.save(lock) {
+        journal.entries[index] = before;
+        return Err(error);
+    }
     if knob::write_and_read(knob, reading, &step)? == *reading {
         return Ok(HeldBy::Other);
     }

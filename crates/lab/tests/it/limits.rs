@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use serde_json::Value;
 use wattlock_testing::served_files::{Mounted, Tree};
-use wattlock_testing::{assert_exit, stderr, stdout, wattlock};
+use wattlock_testing::{assert_exit, stderr, stdout, wait_until, wattlock};
 
 use crate::lab;
 
@@ -26,6 +26,8 @@ struct Requests {
     heat: u32,
     /// The limit of heat that arrives once a clock this low was asked for.
     heats_at: Option<(u32, u32)>,
+    /// The clock cannot be read once it was written; readers wait until a signal ends them.
+    blocks: bool,
     /// Every write to `scaling_max_freq`, with what it showed before.
     writes: Vec<(u32, u32)>,
 }
@@ -58,6 +60,9 @@ impl Tree for Policy {
     fn read(&self, path: &str) -> Option<String> {
         let requests = self.requests.lock().unwrap();
         let value = match path {
+            "policy0/scaling_max_freq" if requests.blocks && !requests.writes.is_empty() => {
+                return None;
+            }
             "policy0/cpuinfo_min_freq" => LOWEST,
             "policy0/cpuinfo_max_freq" => HIGHEST,
             "policy0/scaling_min_freq" => requests.minimum.clamp(LOWEST, requests.shown()),
@@ -106,6 +111,7 @@ impl Machine {
             minimum: LOWEST,
             heat: HIGHEST,
             heats_at: None,
+            blocks: false,
             writes: Vec::new(),
         };
         let requests = Mutex::new(requests);
@@ -297,15 +303,71 @@ fn heat_that_goes_before_the_end_of_a_lease_leaves_no_cap() {
 
 #[test]
 fn a_limit_that_no_file_names_is_found_by_one_step() {
-    let Some(machine) = Machine::with(|requests| requests.heat = 2_400_000) else { return };
+    // A cap of the administrator's is hidden by a lower limit.
+    let Some(machine) =
+        Machine::with(|requests| (requests.maximum, requests.heat) = (3_000_000, 2_400_000))
+    else {
+        return;
+    };
     let ran = machine.bench("2000");
     assert_exit(&ran, 1);
     assert!(stderr(&ran).contains("an unknown limit of 2400000 kHz"), "{}", stderr(&ran));
+    assert!(stderr(&ran).contains("is 2400000 kHz now"), "{}", stderr(&ran));
+    // But for the step, which was taken back, nothing was written above what was shown.
     let writes = machine.change(|requests| requests.writes.clone());
-    assert_eq!(writes[0], (2_400_000, 2_500_000));
+    assert_eq!(writes, [(2_400_000, 2_500_000), (2_400_000, 2_400_000)]);
     machine.change(|requests| requests.heat = HIGHEST);
-    assert_eq!(machine.change(|requests| requests.shown()), HIGHEST);
+    assert_eq!(machine.change(|requests| requests.shown()), 2_400_000);
     assert!(!machine.journal().exists());
+}
+
+#[test]
+fn a_limit_of_intel_pstate_is_not_probed() {
+    for (name, value, shown) in [("max_perf_pct", 75, 2_700_000), ("no_turbo", 1, 2_100_000)] {
+        let Some(machine) = Machine::with(|requests| requests.heat = shown) else { return };
+        let pstate = machine.file("sys/devices/system/cpu/intel_pstate");
+        fs::create_dir_all(&pstate).unwrap();
+        fs::write(pstate.join(name), format!("{value}\n")).unwrap();
+        let ran = machine.bench("2000");
+        assert_exit(&ran, 1);
+        let said = stderr(&ran);
+        assert!(said.contains(&format!("intel_pstate ({name} is {value})")), "{said}");
+        assert_eq!(machine.change(|requests| requests.writes.clone()), []);
+        assert_eq!(machine.bounds(), (LOWEST, HIGHEST));
+        assert!(!machine.journal().exists());
+    }
+    // A setting well below that limit is the setting, and can be leased.
+    let Some(machine) = Machine::with(|requests| requests.maximum = 2_400_000) else { return };
+    let pstate = machine.file("sys/devices/system/cpu/intel_pstate");
+    fs::create_dir_all(&pstate).unwrap();
+    fs::write(pstate.join("max_perf_pct"), "75\n").unwrap();
+    assert_exit(&machine.bench("2000"), 0);
+    assert_eq!(machine.bounds(), (LOWEST, 2_400_000));
+}
+
+#[test]
+fn after_a_kill_during_the_step_no_setting_is_above_the_reading() {
+    for (maximum, heat, shown) in
+        [(3_000_000, HIGHEST, 3_000_000), (3_000_000, 2_400_000, 2_400_000)]
+    {
+        let Some(machine) = Machine::with(|requests| {
+            (requests.maximum, requests.heat, requests.blocks) = (maximum, heat, true);
+        }) else {
+            return;
+        };
+        let args = ["bench", "ciphers", "--quick", "--only", "rc4a", "--set-clocks"];
+        let mut command = machine.lab(&args);
+        command.args(["--clocks", "2000"]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        // It has written the step, and waits for what the clock reads then.
+        machine.until(|requests| requests.writes == [(shown, shown + 100_000)]);
+        // Its own read stays blocked; the guardian's shall not be.
+        machine.change(|requests| requests.blocks = false);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        machine.until(|requests| requests.maximum == shown);
+        wait_until("the guardian is done", || !machine.journal().exists());
+    }
 }
 
 #[test]
