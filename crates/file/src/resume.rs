@@ -6,13 +6,15 @@ use crate::error::{Error, Kind};
 use crate::folder::Location;
 use crate::input::Input;
 use crate::keys::Identities;
+use crate::metadata::Metadata;
 use crate::protect::Protect;
 use crate::unprotect::{MatchedPair, Unprotect, UsedNames, compare, named_output};
 use crate::{Done, protect, unprotect, wattlock_v1};
 
 impl Task {
     /// Protects `input`, which is this task's file or object. With `resume`, an existing output is checked first with its
-    /// identities, and kept if it is right; a container with a damaged payload is made again. With
+    /// identities, and kept if it is right; a container with a damaged payload is made again, and one that seals
+    /// another mode or time than `input` has. With
     /// `how.replace`, the original of a kept output is removed, too.
     ///
     /// # Errors
@@ -36,13 +38,14 @@ impl Task {
                     }
                     return Ok(Step::Ended(Outcome::Kept(pair.done)));
                 }
-                ExistingOutput::Damaged => overwrite = true,
+                ExistingOutput::Damaged | ExistingOutput::Outdated => overwrite = true,
                 ExistingOutput::Other(_) if how.overwrite => {}
                 ExistingOutput::Other(error) => return Err(error),
             }
         }
         let how = Protect { overwrite, ..*how };
-        protect::stage(&how, input, &self.new_output(overwrite)).map(Step::Written)
+        protect::stage(&how, input, &self.new_output(overwrite))
+            .map(Step::Written)
     }
 
     /// Opens `input`, which is this task's container. With `resume`, an existing output is compared with the
@@ -87,7 +90,7 @@ impl Task {
 }
 
 /// Keeps the container `output`, which is no task's output on this machine, if it is what `how` makes of the file `original`, whose removal
-/// with `how.replace` follows; `None` if its payload is damaged. Without `how.replace`, the content is only
+/// with `how.replace` follows; `None` if its payload is damaged, or if it seals another mode or time. Without `how.replace`, the content is only
 /// compared where no time is sealed in the container: a file of the same length and time has not changed.
 ///
 /// # Errors
@@ -106,7 +109,7 @@ pub fn keep(
             }
             Ok(Some(pair.done))
         }
-        ExistingOutput::Damaged => Ok(None),
+        ExistingOutput::Damaged | ExistingOutput::Outdated => Ok(None),
         ExistingOutput::Other(_) if how.overwrite => Ok(None),
         ExistingOutput::Other(error) => Err(error),
     }
@@ -139,6 +142,7 @@ fn check_output(
         Err(error) => return Err(error),
     };
     let by_time = matches!(output, Input::Remote(_)) && !how.replace;
+    let Metadata { mode, modified, .. } = container.metadata;
     let check = Unprotect {
         engine: how.engine,
         identities,
@@ -150,6 +154,8 @@ fn check_output(
         progress: how.progress,
     };
     match compare(&check, container, original, by_time) {
+        // It would give a file other rights or another time than the original has now.
+        Ok(pair) if !pair.has_attributes(mode, modified) => Ok(ExistingOutput::Outdated),
         Ok(mut pair) => {
             // The container was read, but this is a run that protects.
             let Done { bytes_in, bytes_out, .. } = &mut pair.done;
@@ -168,6 +174,8 @@ enum ExistingOutput {
     Right(Box<MatchedPair>),
     /// A container for the same recipients, whose payload does not open any more.
     Damaged,
+    /// A container of the same bytes, which seals another mode or time than the original has.
+    Outdated,
     /// Anything else, and the error that says so.
     Other(Error),
 }

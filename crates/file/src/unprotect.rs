@@ -6,6 +6,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::SystemTime;
 
 use wattlock_engine::Engine;
 use wattlock_engine::crypto::Secret;
@@ -230,6 +231,13 @@ pub(crate) struct MatchedPair {
 }
 
 impl MatchedPair {
+    /// True if the plaintext has this mode and time, as far as they are given.
+    pub fn has_attributes(&self, mode: Option<u32>, modified: Option<SystemTime>) -> bool {
+        let own = Attributes::of(&self.plaintext.file, &self.plaintext.status);
+        mode.is_none_or(|mode| own.mode == Some(mode))
+            && modified.is_none_or(|time| own.modified == Some(time))
+    }
+
     /// Makes the container durable and removes the plaintext.
     pub fn keep_container(&self) -> Result<(), Error> {
         self.plaintext.check_is_only_name()?;

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -313,4 +313,35 @@ fn a_container_with_metadata_is_not_kept_for_one_without() {
     people.kept("-i alice --resume");
     assert_exit(&people.protect("-i alice --no-metadata --resume --force"), 0);
     people.kept("-i alice --no-metadata --resume");
+}
+
+/// A container that opens to other rights than the file has now is not what would be made of it.
+#[test]
+fn a_container_that_seals_another_mode_or_time_is_made_again() {
+    let people = People::new(FORMATS[0]);
+    let mode = |mode| fs::set_permissions(&people.file, fs::Permissions::from_mode(mode)).unwrap();
+    let old = fs::metadata(&people.file).unwrap().modified().unwrap();
+    mode(0o644);
+    assert_exit(&people.protect("-i alice"), 0);
+    people.kept("-i alice --resume");
+    let opened = || {
+        let mut unprotect = wattlock();
+        unprotect.args(["unprotect", "-f", "-o"]).arg(people.place.path("opened"));
+        unprotect.arg("-i").arg(people.place.path("alice")).arg(&people.sealed);
+        assert_exit(&unprotect.output().unwrap(), 0);
+        let status = fs::metadata(people.place.path("opened")).unwrap();
+        (status.permissions().mode() & 0o777, status.modified().unwrap())
+    };
+    mode(0o600);
+    assert_exit(&people.protect("-i alice --resume"), 0);
+    assert_eq!(opened(), (0o600, old));
+    let newer = old + std::time::Duration::from_secs(3600);
+    fs::File::options().write(true).open(&people.file).unwrap().set_modified(newer).unwrap();
+    assert_exit(&people.protect("-i alice --resume"), 0);
+    assert_eq!(opened(), (0o600, newer));
+    people.kept("-i alice --resume");
+    // What holds other bytes is refused as before, whatever its mode.
+    fs::write(&people.file, b"something else").unwrap();
+    mode(0o640);
+    people.refused("-i alice --resume");
 }
