@@ -60,7 +60,7 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The original has other names, which `--replace` would leave.
+    /// The original has other names, which would keep its old content.
     #[error("cannot replace {}: it has {links} hard links", Shown(path))]
     HardLinked {
         /// The original.
@@ -407,7 +407,8 @@ impl Error {
             Self::NotAFile(_) => "name its output with -o",
             Self::NotRemoved { .. } => "remove the original yourself",
             Self::HardLinked { .. } => {
-                "the other links would keep the old content; remove them first, or leave out --replace"
+                "the other links would keep the old content; remove them first, or write to another \
+                 file: without --replace, or with -o"
             }
             Self::SpecialMode { .. } => {
                 "clear the bit with chmod u-s,g-s,-t, or leave out --replace, which keeps the original"

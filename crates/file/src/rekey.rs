@@ -55,6 +55,10 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Erro
     let in_place = input.name() == target || std::fs::symlink_metadata(target).is_ok_and(is_opened);
     let format = sealed.header.format().name();
     let bytes_in = sealed.opened.len();
+    if in_place {
+        // The other names would keep the old recipients.
+        sealed.opened.file()?.check_is_only_name()?;
+    }
     let output = match in_place {
         // Nothing but the container that was opened.
         true => NewOutput { planned: Planned::There(opened), ..NewOutput::named(target, true) },

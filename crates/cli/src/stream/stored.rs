@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -233,6 +234,9 @@ fn rekey_v1(how: &Rekey<'_>, path: &Path, target: &Path) -> Result<Done, Error> 
     let in_place = fs::canonicalize(path).ok() == fs::canonicalize(target).ok();
     let input = File::open(path).map_err(Error::io("read", path))?;
     let status = input.metadata().map_err(Error::io("read", path))?;
+    if in_place && status.nlink() > 1 {
+        return Err(Error::HardLinked { path: path.to_owned(), links: status.nlink() });
+    }
     let staged = Staged::create(target, how.overwrite || in_place)?;
     let (header, key) = wrap_data_key(how.wrapping)?;
     let mut output = BufWriter::with_capacity(BUFFER, staged.file());

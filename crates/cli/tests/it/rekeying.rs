@@ -130,3 +130,24 @@ fn a_tree_gets_new_recipients() {
     assert_exit(&rekey(&place, &["-r", &new, "--recursive", "empty"]), 1);
     assert_exit(&rekey(&place, &["-r", &new, "tree"]), 2);
 }
+
+/// The other link would keep the old recipients.
+#[test]
+fn a_container_with_two_links_is_refused_and_named() {
+    let place = Place::new();
+    let new = place.keygen("new.txt");
+    let file = place.container("f", b"text");
+    fs::hard_link(&file, place.path("second-name")).unwrap();
+    let before = fs::read(&file).unwrap();
+    for reseal in [&[][..], &["--reseal"]] {
+        let made = rekey(&place, &[&["-r", &new, "d/f.wlk"], reseal].concat());
+        assert_exit(&made, 1);
+        assert!(stderr(&made).contains("d/f.wlk: it has 2 hard links"), "{}", stderr(&made));
+        assert!(fs::read(&file).unwrap() == before);
+    }
+    // Another file is made of it all the same.
+    assert_exit(&rekey(&place, &["-r", &new, "-o", "new.wlk", "d/f.wlk"]), 0);
+    fs::remove_file(place.path("second-name")).unwrap();
+    assert_exit(&rekey(&place, &["-r", &new, "d/f.wlk"]), 0);
+    assert_eq!(verify(&place, "new.txt", &file), 0);
+}
