@@ -1,5 +1,6 @@
-//! What can be recovered of a damaged container: every chunk that is authentic.
+//! What can be recovered of a damaged container: every chunk that can be read and is authentic.
 
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -79,17 +80,32 @@ pub fn salvage(how: &Unprotect<'_>, input: &Input, task: &Task) -> Result<Salvag
     let mut slot = Zeroizing::new(vec![0; layout.slot_len()]);
     let (mut lost, mut plain_len, mut found) = (Vec::<Range<u64>>::new(), 0, 0_u64);
     let mut ended = false;
+    let mut unreadable = None;
     for index in 0..len.div_ceil(slot_len) {
         let in_slot = (len - index * slot_len).min(slot_len);
         let slot = &mut slot[..in_slot as usize];
-        chunks
-            .read_exact_at(slot, range.start + index * slot_len)
-            .map_err(Error::io("read", container.opened.name()))?;
+        let read = chunks.read_exact_at(slot, range.start + index * slot_len);
+        let is_read = match read {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(Error::Changed(container.opened.name().to_owned()));
+            }
+            // A store that cannot be reached says nothing of the container.
+            Err(error) if !matches!(container.opened, Opened::File(_)) => {
+                return Err(Error::io("read", container.opened.name())(error));
+            }
+            Err(error) => {
+                // The disk cannot read these bytes. It may read the next ones.
+                unreadable.get_or_insert(error);
+                false
+            }
+        };
         let is_final = (index + 1) * slot_len >= len;
         let at = index * chunk_len;
         let body_len = in_slot.saturating_sub(TAG_LEN as u64);
         plain_len = at + body_len;
-        if let Some(last) = container.open_slot(index, is_final, slot) {
+        let opened = if is_read { container.open_slot(index, is_final, slot) } else { None };
+        if let Some(last) = opened {
             let body = &slot[..body_len as usize];
             let is_hole = container.metadata.sparse && body.iter().all(|&byte| byte == 0);
             if !is_hole {
@@ -107,6 +123,9 @@ pub fn salvage(how: &Unprotect<'_>, input: &Input, task: &Task) -> Result<Salvag
         how.progress.advance(body_len);
     }
     lost.retain(|range| !range.is_empty());
+    if let (0, Some(error)) = (found, unreadable) {
+        return Err(Error::io("read", container.opened.name())(error));
+    }
     if found == 0 {
         return Err(crate::error::Damage::Chunk { chunk: 0 }.into());
     }

@@ -168,3 +168,40 @@ fn it_goes_with_nothing_that_writes_plain_names() {
     let shown = place.open("unprotect", &shown);
     assert!(crate::support::stdout(&shown).contains("f.salvaged"), "{shown:?}");
 }
+
+/// A sector that the disk cannot read costs the chunk that it is in.
+#[test]
+fn an_unreadable_sector_costs_its_chunk() {
+    if !wattlock_testing::has_program("strace") {
+        return;
+    }
+    let place = Place::new();
+    for (sealed, chunk, _) in containers(&place) {
+        let faulty = |which: &str| {
+            let mut strace = std::process::Command::new("strace");
+            strace.args(["-fqq", "-e", "trace=pread64", "-o"]).arg(place.path("trace"));
+            // Chunks are read one after another, and nothing else is read as long as one.
+            strace.args(["-e", &format!("inject=pread64:error=EIO:when={which}")]);
+            strace.arg(crate::support::wattlock().get_program());
+            strace.args(["unprotect", "--salvage", "-i"]).arg(place.path("key.txt"));
+            strace.arg(&sealed).output().unwrap()
+        };
+        let traced = faulty("9");
+        if !place.path("trace").exists() {
+            return wattlock_testing::skip("ptrace", stderr(&traced));
+        }
+        assert_exit(&traced, 3);
+        let ranges = lost(&stderr(&traced));
+        let [range] = &ranges[..] else { panic!("{ranges:?}") };
+        assert_eq!(range.len(), chunk);
+        let mut expected = pattern(LEN);
+        expected[range.clone()].fill(0);
+        assert!(fs::read(place.path("f.salvaged")).unwrap() == expected);
+        fs::remove_file(place.path("f.salvaged")).unwrap();
+        // Where nothing can be read, that is what is said, and no output is made.
+        let traced = faulty("1+");
+        assert!(!traced.status.success());
+        assert!(stderr(&traced).contains("cannot read"), "{}", stderr(&traced));
+        assert!(!place.path("f.salvaged").exists());
+    }
+}
