@@ -12,7 +12,7 @@ use wattlock_file::{
     Batch, Direction, Exclude, Format, Found, Identities, Input, Outcome, Plan, Shown, Skip, Step,
     Task, UsedNames, Wrapping, expect_all,
 };
-use wattlock_host::exit::{Ended, usage};
+use wattlock_host::exit::{self, Ended, usage};
 use wattlock_host::invocation::{self, Invocation, Road, is_stream, not_to_a_terminal};
 use wattlock_host::{progress, signals};
 use wattlock_object::{Spool, is_address};
@@ -33,6 +33,11 @@ pub fn protect(args: &args::Protect) -> Ended {
     let (places, stores) = (&stores::plain(&args.places), &Stores::default());
     let road = road(places, &args.batch)?;
     if args.batch.dry_run {
+        let own = keys::own_recipients(&args.recipients, &args.identities, &args.passphrase)?;
+        if own.is_empty() && !args.passphrase.is_given() {
+            // Without a key, the run does nothing of what would be shown.
+            keys::recipients(&args.recipients, &own, None, false)?;
+        }
         let direction = Direction::Protect(args.format);
         let found = would_find(&road, places, &args.batch, direction, stores)?;
         let existing = existing(places, &args.batch, stores, &found)?;
@@ -40,6 +45,9 @@ pub fn protect(args: &args::Protect) -> Ended {
     }
     let invocation = Invocation::new(&args.run)?.verbose(args.batch.verbose);
     let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
+    if stdin_is_data {
+        exit::check_stdin()?;
+    }
     if args.armor && args.format != Format::AgeV1 {
         return Err(usage("--armor is a form of age's format; use it with --format age"));
     }
@@ -171,6 +179,13 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
     let (places, stores) = (&stores::plain(&args.places), &Stores::default());
     let road = road(places, &args.batch)?;
     if args.batch.dry_run {
+        let given = &args.identities;
+        let has_own = keys::own_identity().is_some_and(|path| path.exists());
+        let has_key = args.passphrase.is_given() || has_own;
+        if !has_key && keys::named(&given.identities).is_empty() {
+            // Fails as the run would.
+            keys::some_identities(&given.identities, None, false, given.limits)?;
+        }
         let mut found = would_find(&road, places, &args.batch, Direction::Open, stores)?;
         if args.salvage {
             for task in &mut found.tasks {

@@ -207,14 +207,26 @@ const HIDDEN: &str = "(not shown)";
 const SECRET_WORDS: [&str; 6] = ["key", "pass", "secret", "token", "credential", "auth"];
 
 /// Refuses a standard input that cannot be read, which the standard library takes for an empty one.
+///
+/// Where it was closed, Rust's runtime opens `/dev/null` for reading and writing in its place; the
+/// shell's `</dev/null` is open for reading only.
 pub fn check_stdin() -> anyhow::Result<()> {
-    if access(std::io::stdin()) == Some(OFlags::WRONLY) {
-        anyhow::bail!("cannot read standard input: it is open for writing only");
+    let stdin = std::io::stdin();
+    match access(&stdin) {
+        Some(OFlags::WRONLY) => {
+            anyhow::bail!("cannot read standard input: it is open for writing only")
+        }
+        Some(OFlags::RDWR) if is_null(&stdin) => anyhow::bail!(
+            "cannot read standard input: it is closed, or is /dev/null opened for reading and \
+             writing (as Python's subprocess.DEVNULL is); name a file, or use </dev/null for an \
+             empty input"
+        ),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
-/// Refuses a standard output in which data would be lost without an error.
+/// Refuses a standard output in which data would be lost without an error: plaintext, containers,
+/// keys. A report may be thrown away.
 ///
 /// Where it was closed, Rust's runtime opens `/dev/null` for reading and writing in its place; the
 /// shell's `>/dev/null` is open for writing only.
@@ -294,22 +306,26 @@ pub fn leave(code: ExitCode) -> ExitCode {
     code
 }
 
-/// Writes `text` to standard output.
+/// Writes a report to standard output, which may be `/dev/null`.
 ///
 /// # Errors
 /// That it could not be written; `println!` would panic.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    print_bytes(text.as_bytes())
+    write_out(text.as_bytes())
 }
 
-/// Writes `bytes` to standard output.
+/// Writes data to standard output, which must not be where they would be lost.
 ///
 /// # Errors
-/// That they could not be written.
+/// Those of [`check_stdout`]; that they could not be written.
 pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     if !bytes.is_empty() {
         check_stdout()?;
     }
+    write_out(bytes)
+}
+
+fn write_out(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).context("cannot write to standard output")
 }

@@ -76,11 +76,8 @@ impl Invocation {
     /// Opens the devices that flags ask for.
     ///
     /// # Errors
-    /// As [`Selection::engine`]; that standard output cannot be written to.
+    /// As [`Selection::engine`].
     pub fn new(run: &flags::Run) -> anyhow::Result<Self> {
-        if run.json {
-            exit::check_stdout()?;
-        }
         let threads = flags::threads(run.threads);
         let engine = Selection::from(&run.devices).engine(threads)?;
         let invocation = Self::with_engine(engine, run.json, run.quiet);

@@ -52,19 +52,20 @@ pub fn parse_range(text: &str) -> Result<(u64, u64), String> {
     Ok((start, end))
 }
 
-/// Bytes, with K, M, G or T for powers of 1024.
+/// Bytes, with K, M, G or T for powers of 1024, or KiB, MiB, GiB or TiB as summaries have them.
 pub fn parse_size(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.char_indices().last() {
-        Some((at, 'K' | 'k')) => (&text[..at], 10),
-        Some((at, 'M' | 'm')) => (&text[..at], 20),
-        Some((at, 'G' | 'g')) => (&text[..at], 30),
-        Some((at, 'T' | 't')) => (&text[..at], 40),
-        _ => (text, 0),
-    };
+    let lower = text.to_ascii_lowercase();
+    let letter = lower.strip_suffix("ib").unwrap_or(&lower);
+    let suffixes = [("k", 10), ("m", 20), ("g", 30), ("t", 40)];
+    let found =
+        suffixes.iter().find_map(|(suffix, shift)| Some((letter.strip_suffix(suffix)?, *shift)));
+    let (digits, shift) = found.unwrap_or((&lower, 0));
     let too_large = || format!("{text} is too large");
     let number: u64 = digits.parse().map_err(|error: ParseIntError| match error.kind() {
         IntErrorKind::PosOverflow => too_large(),
-        _ => format!("{text:?} is not a size: use bytes, or a suffix K, M, G or T (K is 1024)"),
+        _ => format!(
+            "{text:?} is not a size: use bytes, or a suffix K, M, G or T (K and KiB are 1024)"
+        ),
     })?;
     number.checked_mul(1 << shift).ok_or_else(too_large)
 }
@@ -114,6 +115,9 @@ mod tests {
         assert_eq!(parse_range("5.."), Ok((5, u64::MAX)));
         assert_eq!(parse_range("..7"), Ok((0, 7)));
         assert_eq!(parse_size("3G"), Ok(3 << 30));
+        assert_eq!(parse_size("5MiB"), Ok(5 << 20));
+        assert_eq!(parse_size("5mib"), Ok(5 << 20));
+        assert!(["5iB", "5MB", "5B", "MiB", "5 MiB"].iter().all(|text| parse_size(text).is_err()));
         for wrong in ["", "5", "9..3", "a..b", "-1..3", "1...3"] {
             assert!(parse_range(wrong).is_err(), "{wrong}");
         }

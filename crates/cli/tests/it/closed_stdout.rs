@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::support::{Place, assert_exit, stdout, wattlock, with_input};
+use crate::support::{Place, assert_exit, stderr, stdout, wattlock, with_input};
 use wattlock_testing::{assert_output_refused, wattlock_path, with_closed_output};
 
 /// Every way of the program to write data to standard output, with standard input from a file.
@@ -26,13 +26,10 @@ fn writers(place: &Place) -> Vec<Vec<OsString>> {
         words(&protect, &[]),
         words(&[&protect[..], &["-o-"]].concat(), &[&file]),
         words(&[&protect[..], &["-o", "/dev/stdout"]].concat(), &[&file]),
-        words(&[&protect[..], &["--force", "--json"]].concat(), &[&file]),
         words(&["unprotect", "-o-", "-i"], &[&key, &sealed]),
         words(&sealing, &[]),
         words(&["stream", "--open", "-i"], &[&key]),
-        words(&["inspect"], &[&sealed]),
         words(&["keygen"], &[]),
-        words(&["completions", "bash"], &[]),
     ]
 }
 
@@ -82,4 +79,46 @@ fn dev_null_is_refused_if_it_may_stand_for_a_closed_output() {
     let verified = verify.stdout(null()).output().unwrap();
     assert_exit(&verified, 0);
     assert_eq!(stdout(&verified), "");
+}
+
+/// A report may be thrown away, as by a program that looks at the exit code only.
+#[test]
+fn reports_need_no_standard_output() {
+    let place = Place::new();
+    let (file, sealed) = (place.write("f", b"text"), place.container("sealed", b"text"));
+    let (file, sealed) = (file.to_str().unwrap(), sealed.to_str().unwrap());
+    let key = place.path("key.txt");
+    let key = key.to_str().unwrap();
+    let out = place.path("json.wlk");
+    for words in [
+        &["protect", "--json", "-i", key, "-o", out.to_str().unwrap(), file][..],
+        &["protect", "-n", "-i", key, file],
+        &["verify", "--json", "-i", key, sealed],
+        &["inspect", sealed],
+        &["measure", "--json", "--", "true"],
+        &["measure", "--", "true"],
+        &["doctor"],
+        &["completions", "bash"],
+    ] {
+        let null = File::options().read(true).write(true).open("/dev/null").unwrap();
+        let mut command = wattlock();
+        let ran = command.args(words).stdin(Stdio::null()).stdout(null).output().unwrap();
+        assert_exit(&ran, 0);
+    }
+    assert!(out.exists());
+}
+
+/// A closed standard input would be sealed as an empty file.
+#[test]
+fn a_closed_standard_input_is_refused() {
+    let place = Place::new();
+    let mut closed = std::process::Command::new("sh");
+    closed.args(["-c", "exec \"$0\" \"$@\" <&-"]).arg(wattlock_path());
+    let ran = closed.args(["protect", "-r", &place.recipient]).output().unwrap();
+    assert_exit(&ran, 1);
+    assert!(stderr(&ran).contains("cannot read standard input: it is closed"), "{ran:?}");
+    assert_eq!(ran.stdout, b"");
+    let mut command = wattlock();
+    let empty = command.args(["protect", "-r", &place.recipient]).stdin(Stdio::null()).output();
+    assert_exit(&empty.unwrap(), 0);
 }

@@ -208,8 +208,11 @@ fn a_dry_run_shows_and_does_nothing() {
         place.write(name, b"text");
     }
     let exclude = ["--exclude", "*.tmp", "--exclude", "cache/"];
-    let args =
-        [&["encrypt", "-n", "--recursive", "tree", "--out-dir", "safe"][..], &exclude].concat();
+    let args = [
+        &["encrypt", "-n", "-i", "key.txt", "--recursive", "tree", "--out-dir", "safe"][..],
+        &exclude,
+    ]
+    .concat();
     let shown = run(&place, &args);
     assert_exit(&shown, 0);
     let text = stdout(&shown);
@@ -225,13 +228,22 @@ fn a_dry_run_shows_and_does_nothing() {
     assert_eq!(names(&place.path("tree")), ["a", "a.wlk", "b.tmp", "cache", "sub"]);
     assert_eq!(names(&place.path("tree/cache")), ["c"]);
 
-    let shown = run(&place, &["decrypt", "--dry-run", "tree/a.wlk"]);
+    let shown = run(&place, &["decrypt", "--dry-run", "-i", "key.txt", "tree/a.wlk"]);
     assert_exit(&shown, 1);
     assert!(stderr(&shown).contains("tree/a exists already"), "{shown:?}");
     assert!(stdout(&shown).starts_with("0 files"), "{shown:?}");
-    let shown = run(&place, &["decrypt", "--dry-run", "--json", "-f", "tree/a.wlk"]);
+    let shown =
+        run(&place, &["decrypt", "--dry-run", "--json", "-f", "-i", "key.txt", "tree/a.wlk"]);
     assert_exit(&shown, 0);
     let json: serde_json::Value = serde_json::from_str(&stdout(&shown)).unwrap();
     assert_eq!(json["files"][0]["output"], "tree/a");
-    assert_exit(&run(&place, &["encrypt", "-n", "--exclude", "[", "--recursive", "tree"]), 2);
+    let wrong = ["encrypt", "-n", "-i", "key.txt", "--exclude", "[", "--recursive", "tree"];
+    assert_exit(&run(&place, &wrong), 2);
+    // Without a key, the run fails, and so does what shows it.
+    for command in ["encrypt", "decrypt"] {
+        let shown = run(&place, &[command, "-n", "--recursive", "tree"]);
+        assert_exit(&shown, 2);
+        assert!(stderr(&shown).contains("use -"), "{}", stderr(&shown));
+        assert_eq!(stdout(&shown), "");
+    }
 }

@@ -160,7 +160,7 @@ fn sizes_and_addresses_are_told_their_form() {
         (
             "--window",
             "10X",
-            "\"10X\" is not a size: use bytes, or a suffix K, M, G or T (K is 1024)",
+            "\"10X\" is not a size: use bytes, or a suffix K, M, G or T (K and KiB are 1024)",
         ),
         ("--window", "0", "the size must be at least 1"),
         (
