@@ -160,7 +160,7 @@ pub enum Step<'a> {
     /// All is done.
     Ended(Outcome),
     /// The output is written, and waits to be made durable and named with others.
-    Written(Unpublished<'a>),
+    Written(Box<Unpublished<'a>>),
 }
 
 impl Plan<'_> {
@@ -450,7 +450,7 @@ impl Batch<'_> {
                 true => again(task),
                 false => Err(error),
             }) {
-                Ok(Step::Written(output)) => commit(task, output),
+                Ok(Step::Written(output)) => commit(task, *output),
                 Ok(Step::Ended(outcome)) => report(task, Ok(outcome)),
                 Err(error) => report(task, Err(error)),
             };

@@ -34,7 +34,7 @@ pub enum Input {
 /// An input that has been opened.
 pub(crate) enum Opened {
     /// A file, a pipe or a device.
-    File(OpenFile),
+    File(Box<OpenFile>),
     /// A remote object of that length.
     Remote(Arc<dyn RemoteObject>, u64),
 }
@@ -89,7 +89,9 @@ impl Input {
     /// # Errors
     /// [`Error::Io`]; [`Error::Directory`].
     pub(crate) fn open(&self) -> Result<Opened, Error> {
-        let Self::Remote(remote) = self else { return self.open_file().map(Opened::File) };
+        let Self::Remote(remote) = self else {
+            return Ok(Opened::File(Box::new(self.open_file()?)));
+        };
         let len = remote.len().map_err(Error::io("read", remote.name()))?;
         Ok(Opened::Remote(Arc::clone(remote), len))
     }
@@ -141,7 +143,7 @@ impl Opened {
     /// [`Error::Usage`].
     pub fn file(&self) -> Result<&OpenFile, Error> {
         match self {
-            Self::File(file) => Ok(file),
+            Self::File(file) => Ok(&**file),
             Self::Remote(..) => Err(not_a_file()),
         }
     }
@@ -211,8 +213,8 @@ impl Opened {
     /// What an output gets of its attributes. One that is not a file has none.
     pub fn attributes(&self) -> Attributes {
         match self {
-            Self::File(OpenFile { file, status, .. }) if status.is_file() => {
-                Attributes::of(file, status)
+            Self::File(opened) if opened.status.is_file() => {
+                Attributes::of(&opened.file, &opened.status)
             }
             Self::File(_) => Attributes::default(),
             Self::Remote(remote, _) => {

@@ -45,7 +45,7 @@ impl Task {
         }
         let how = Protect { overwrite, ..*how };
         protect::stage(&how, input, &self.new_output(overwrite))
-            .map(Step::Written)
+            .map(|output| Step::Written(Box::new(output)))
     }
 
     /// Opens `input`, which is this task's container. With `resume`, an existing output is compared with the
@@ -85,7 +85,7 @@ impl Task {
                 }
             }
         }
-        unprotect::stage(how, input, &output).map(Step::Written)
+        unprotect::stage(how, input, &output).map(|output| Step::Written(Box::new(output)))
     }
 }
 
