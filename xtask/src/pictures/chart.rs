@@ -35,7 +35,7 @@ pub fn draw(result: &Value) -> anyhow::Result<String> {
     let slowest =
         tools.iter().flat_map(|tool| &tool.times).map(|time| time.most).fold(0.0, f64::max);
     ensure!(slowest > 0.0, "no times");
-    let about = about(result)?;
+    let about = about(result, &tools)?;
     let bottom = TOP + GROUP * tools.len() as f64;
     let height = (bottom + 30.0 + 18.0 * about.len() as f64) as u32;
     let label = "Seconds to protect and unprotect 1 GiB: wattlock and other tools";
@@ -114,8 +114,8 @@ fn tools(rows: &[Value]) -> anyhow::Result<Vec<Tool>> {
     Ok(tools)
 }
 
-/// How, where and with which versions it was measured.
-fn about(result: &Value) -> anyhow::Result<Vec<String>> {
+/// How, where and with which versions of the tools that are drawn it was measured.
+fn about(result: &Value, drawn: &[Tool]) -> anyhow::Result<Vec<String>> {
     let text = |key: &str| result["machine"][key].as_str().with_context(|| format!("no {key}"));
     let settings = |key: &str| &result["settings"][key];
     let guest =
@@ -123,12 +123,15 @@ fn about(result: &Value) -> anyhow::Result<Vec<String>> {
     let versions = result["tools"].as_object().context("no tools")?;
     let version = |(name, version): (&String, &Value)| {
         let version = version.as_str().unwrap_or_default();
-        // "OpenSSL 3.0.19 27 Jan 2026 (…)", "gpg (GnuPG) 2.2.40": the number is what counts.
-        let number = version.split(' ').find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        // "OpenSSL 3.0.19 27 Jan 2026 (…)", "gpg (GnuPG) 2.2.40", "v1.3.2": the number is what counts.
+        let mut words = version.split(' ').map(|word| word.strip_prefix('v').unwrap_or(word));
+        let number = words.find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
         let name = name.split(' ').next().unwrap_or(name);
         Some(format!("{name} {}", number?))
     };
-    let mut versions: Vec<_> = versions.iter().filter_map(version).collect();
+    let is_drawn = |name: &str| drawn.iter().any(|tool| tool.name == name);
+    let versions = versions.iter().filter(|(name, _)| is_drawn(name));
+    let mut versions: Vec<_> = versions.filter_map(version).collect();
     versions.dedup();
     Ok(vec![
         format!(
