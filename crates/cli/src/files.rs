@@ -342,15 +342,18 @@ fn find(
     if !batch.exclude.is_empty() && !batch.recursive {
         return Err(usage("--exclude is for directories; add --recursive"));
     }
+    let exclude = Exclude::new(&batch.exclude)?;
     let plan = Plan {
         inputs: &places.files,
         recursive: batch.recursive,
         out_dir: places.out_dir.as_deref(),
         direction,
-        exclude: Some(&Exclude::new(&batch.exclude)?),
+        exclude: Some(&exclude),
         listing: &|path| stores.listing(path, batch.recursive),
     };
-    Ok(plan.find()?)
+    let mut found = plan.find()?;
+    stores.add_foreign(&mut found, &exclude);
+    Ok(found)
 }
 
 /// The files of a run that is only shown.

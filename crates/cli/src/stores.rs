@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use wattlock_file::{Error, Input, Listing, RemoteObject, Task};
+use wattlock_file::{Error, Exclude, Found, Input, Listing, RemoteObject, Skip, Task};
 use wattlock_host::exit::usage;
-use wattlock_object::{Address, Client, ListEntry, Spool, SpooledUpload, Upload, is_address};
+use wattlock_object::{
+    Address, Client, ForeignObject, ListEntry, Listed, Spool, SpooledUpload, Upload, is_address,
+};
 
 use crate::args;
 
@@ -14,6 +16,8 @@ use crate::args;
 #[derive(Default)]
 pub struct Stores {
     client: OnceLock<Client>,
+    /// Objects below inputs that have no address, with the input.
+    foreign: Mutex<Vec<(PathBuf, ForeignObject)>>,
 }
 
 /// Objects that are worked on at a time: most of it is waiting.
@@ -112,17 +116,34 @@ impl Stores {
         if !recursive {
             return object_address(path).map(|_| Listing::Object(0));
         }
-        let objects = self.entries(path)?;
-        if objects.is_empty() {
+        let Listed { objects, foreign } = self.listed(path)?;
+        if objects.is_empty() && foreign.is_empty() {
             return Ok(Listing::Object(0));
         }
+        let mut all = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend(foreign.into_iter().map(|object| (path.to_owned(), object)));
         let object = |listed: ListEntry| (listed.address.to_path(), listed.len);
         Ok(Listing::Tree(objects.into_iter().map(object).collect()))
     }
 
-    fn entries(&self, top: &Path) -> Result<Vec<ListEntry>, Error> {
+    fn listed(&self, top: &Path) -> Result<Listed, Error> {
         let list = || self.client()?.list(&Address::parse(top)?);
         list().map_err(|error| unusable(top, error))
+    }
+
+    /// Adds the objects that have no address to those of `found` that failed: they were listed below its inputs.
+    pub fn add_foreign(&self, found: &mut Found, exclude: &Exclude) {
+        let mut foreign = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
+        for (top, ForeignObject { name, why }) in foreign.drain(..) {
+            let below = name.strip_prefix(&top).unwrap_or(&name);
+            if exclude.covers(below, top.file_name()) {
+                found.skipped.push((name, Skip::Excluded));
+                continue;
+            }
+            let why = format!("{why}; rename it in the store");
+            let error = Error::io("use the key of", &name)(std::io::Error::other(why));
+            found.failed.push((name, error));
+        }
     }
 
     /// The input that the flags name, with its address opened if it is one.
@@ -198,7 +219,8 @@ impl Stores {
     /// # Errors
     /// Those of the listing.
     pub fn all(&self, top: &Path) -> Result<HashSet<PathBuf>, Error> {
-        Ok(self.entries(top)?.into_iter().map(|object| object.address.to_path()).collect())
+        let objects = self.listed(top)?.objects;
+        Ok(objects.into_iter().map(|object| object.address.to_path()).collect())
     }
 
     /// Refuses `--replace` of objects in a store that removes them whatever their version is. Asked with

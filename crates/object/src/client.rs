@@ -8,6 +8,7 @@ use futures_util::TryStreamExt;
 
 use crate::address::{Address, Scheme};
 use crate::error::{Error, plain};
+use crate::listing::ForeignObject;
 use crate::lock::lock;
 use crate::network::Network;
 use crate::object::Object;
@@ -29,6 +30,15 @@ pub struct ListEntry {
     pub len: u64,
     /// When it was last changed.
     pub modified: SystemTime,
+}
+
+/// What a listing gave.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The objects, by their keys.
+    pub objects: Vec<ListEntry>,
+    /// Objects whose keys no address can name.
+    pub foreign: Vec<ForeignObject>,
 }
 
 impl Client {
@@ -86,11 +96,11 @@ impl Client {
         }
     }
 
-    /// The objects below `address`, by their keys.
+    /// The objects below `address`, by their keys, and those that have no address.
     ///
     /// # Errors
     /// [`Error::Request`], [`Error::Configuration`].
-    pub fn list(&self, address: &Address) -> Result<Vec<ListEntry>, Error> {
+    pub fn list(&self, address: &Address) -> Result<Listed, Error> {
         let store = self.store(address)?;
         let prefix = (!address.key.as_ref().is_empty()).then_some(&address.key);
         let listed = self.network.wait(store.objects.list(prefix).try_collect::<Vec<_>>());
@@ -104,7 +114,9 @@ impl Client {
             })
             .collect();
         listed.sort_by(|one, other| one.address.key.cmp(&other.address.key));
-        Ok(listed)
+        let foreign = store.connector.take_foreign().into_iter();
+        let foreign = foreign.map(|foreign| foreign.at(address)).collect();
+        Ok(Listed { objects: listed, foreign })
     }
 
     pub(crate) fn store(&self, address: &Address) -> Result<Arc<Store>, Error> {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use object_store::Error as StoreError;
 
@@ -50,10 +51,51 @@ pub(crate) struct Changed;
 #[error("the object was removed meanwhile")]
 pub(crate) struct Removed;
 
+/// An upload in parts that its store does not have any more.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the store no longer has the upload: it was aborted or has expired; run the command again")]
+pub(crate) struct UploadGone;
+
+/// No credentials in the environment and the files, and none from the machine itself.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error(
+    "no credentials were found: set the variables of the store's tools, such as AWS_ACCESS_KEY_ID and \
+     AWS_SECRET_ACCESS_KEY, or AWS_PROFILE (this machine's metadata service gives none either)"
+)]
+pub(crate) struct NoCredentials;
+
 /// A server that serves an object only as a whole.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the server does not support range requests, and the object is larger than 64 MiB")]
 pub(crate) struct NoRanges;
+
+/// A store that asked to be left alone for longer than it is waited for.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the store is busy (status {status}) and asks to try again in {} s", wait.as_secs())]
+pub(crate) struct Busy {
+    pub status: u16,
+    pub wait: Duration,
+}
+
+/// A redirect that is not followed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(
+    "the store redirects the request to {to} (status {status}), which would give that server the credentials; check \
+     the region and the endpoint"
+)]
+pub(crate) struct Redirected {
+    status: u16,
+    to: String,
+}
+
+impl Redirected {
+    /// To the server of `target`, an address or a path.
+    pub fn new(status: u16, target: Option<&str>) -> Self {
+        let url = target.and_then(|target| reqwest::Url::parse(target).ok());
+        let host = url.as_ref().and_then(|url| url.host_str());
+        Self { status, to: host.unwrap_or("another address").to_owned() }
+    }
+}
 
 /// What `error` means, without an address that may be signed, and without the headers of a request.
 pub(crate) fn plain(error: &StoreError) -> io::Error {
@@ -68,6 +110,14 @@ pub(crate) fn plain(error: &StoreError) -> io::Error {
         }
         _ if said.as_deref().is_some_and(|said| said.starts_with("ContainerNotFound")) => {
             io::Error::other("there is no such container in the Azure storage account")
+        }
+        _ if chain(error).any(|error| asks_machine_for_credentials(&error.to_string())) => {
+            io::Error::other(NoCredentials)
+        }
+        StoreError::NotFound { .. }
+            if said.as_deref().is_some_and(|said| said.starts_with("NoSuchUpload")) =>
+        {
+            io::Error::new(io::ErrorKind::NotFound, UploadGone)
         }
         StoreError::NotFound { .. } => io::ErrorKind::NotFound.into(),
         StoreError::AlreadyExists { .. } => io::ErrorKind::AlreadyExists.into(),
@@ -91,7 +141,8 @@ pub(crate) fn is_precondition(error: &StoreError) -> bool {
 
 /// True if `error` is that the server gives no ranges.
 pub(crate) fn has_no_ranges(error: &StoreError) -> bool {
-    let texts = ["non-partial response", "Range request not supported"];
+    // The last is of one that does not say how long the object is.
+    let texts = ["non-partial response", "Range request not supported", "value for CONTENT_RANGE"];
     chain(error).any(|error| texts.iter().any(|text| error.to_string().contains(text)))
 }
 
@@ -103,6 +154,15 @@ pub(crate) fn has_status(error: &StoreError, number: &str) -> bool {
 /// True if a connection failed, before or after the store did what was asked.
 pub(crate) fn is_transport(error: &StoreError) -> bool {
     chain(error).any(|error| error.is::<object_store::client::HttpError>())
+        && !chain(error).any(|error| error.is::<Busy>() || error.is::<Redirected>())
+}
+
+/// True for a failed request to the metadata service of a machine in a cloud, which is asked where nothing else gives
+/// credentials.
+fn asks_machine_for_credentials(text: &str) -> bool {
+    let services =
+        ["/latest/api/token", "/latest/meta-data/", "/computeMetadata/v1", "/metadata/identity/"];
+    services.iter().any(|path| text.contains(path))
 }
 
 /// `error` and its sources.

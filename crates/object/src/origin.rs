@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use object_store::{GetOptions, GetResult, ObjectMeta, ObjectStoreExt};
+use object_store::{Attribute, GetOptions, GetResult, ObjectMeta, ObjectStoreExt};
 
 use crate::address::Address;
 use crate::error::{self, Changed, NoRanges, Removed, plain};
@@ -31,7 +31,7 @@ pub(crate) struct Version {
 }
 
 /// The longest object that is read as a whole from a server that serves no ranges.
-const MOST_WITHOUT_RANGES: u64 = 64 << 20;
+pub(crate) const MOST_WITHOUT_RANGES: u64 = 64 << 20;
 
 impl Origin {
     /// Reads the first `len` bytes, and with them what the object is.
@@ -40,9 +40,10 @@ impl Origin {
         let options = GetOptions::new().with_range(Some(0..len));
         match objects.get_opts(&self.address.key, options).await {
             Ok(answer) => {
-                let meta = answer.meta.clone();
-                let start = collect(answer).await?;
-                Ok(Version::new(&meta, start.concat().into()))
+                let (meta, encoding) = (answer.meta.clone(), encoding(&answer));
+                let start = collect(answer).await?.concat().into();
+                self.check_is_plain(encoding.as_deref(), &start)?;
+                Ok(Version::new(&meta, start))
             }
             Err(error) if error::has_no_ranges(&error) => self.whole().await,
             // An empty object has no first byte.
@@ -56,16 +57,42 @@ impl Origin {
 
     async fn whole(&self) -> io::Result<Version> {
         let answer = self.store.objects.get(&self.address.key).await.map_err(|e| plain(&e))?;
-        let meta = answer.meta.clone();
+        let (meta, encoding) = (answer.meta.clone(), encoding(&answer));
         if meta.size > MOST_WITHOUT_RANGES {
             return Err(io::Error::other(NoRanges));
         }
         let bytes: Bytes = collect(answer).await?.concat().into();
+        self.check_is_plain(encoding.as_deref(), &bytes)?;
         Ok(Version::new(&ObjectMeta { size: bytes.len() as u64, ..meta }, bytes))
     }
 
-    /// Reads a range of `version`.
+    /// Fails for what is called a container, starts like none, and was compressed on its way. Other objects may be stored
+    /// with an encoding.
+    fn check_is_plain(&self, encoding: Option<&str>, start: &Bytes) -> io::Result<()> {
+        let name = self.address.file_name();
+        let is_one = [".wlk", ".age"].iter().any(|suffix| name.ends_with(suffix));
+        let starts_like_one = CONTAINERS.iter().any(|first| start.starts_with(first));
+        match encoding.filter(|_| is_one && !starts_like_one) {
+            Some(encoding) => Err(io::Error::other(format!(
+                "the server, or a proxy before it, compressed the answer (Content-Encoding: {}); it has to send the \
+                 object as it is stored",
+                encoding.escape_default()
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads a range of `version`, and once more if the answer ends early.
     pub async fn range(&self, version: &Version, range: Range<u64>) -> io::Result<Vec<Bytes>> {
+        match self.range_once(version, range.clone()).await {
+            Err(error) if ENDED_EARLY.contains(&error.kind()) => {
+                self.range_once(version, range).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn range_once(&self, version: &Version, range: Range<u64>) -> io::Result<Vec<Bytes>> {
         let wanted = range.end - range.start;
         let options = GetOptions::new().with_range(Some(range)).with_if_match(version.tag.clone());
         let answer = self.store.objects.get_opts(&self.address.key, options).await;
@@ -85,19 +112,36 @@ impl Origin {
         let frames = collect(answer).await?;
         let len: usize = frames.iter().map(Bytes::len).sum();
         if len as u64 != wanted {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+            // Not what a file that is shorter gives: nothing is known of the object.
+            let why = format!("the store's answer ended after {len} of {wanted} bytes");
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, why));
         }
         Ok(frames)
     }
+}
+
+/// How containers start.
+const CONTAINERS: [&[u8]; 3] = [b"wattlock", b"age-encryption.org/", b"-----BEGIN AGE"];
+
+/// The encoding of an answer's body.
+fn encoding(answer: &GetResult) -> Option<String> {
+    answer.attributes.get(&Attribute::ContentEncoding).map(|value| value.as_ref().to_owned())
 }
 
 /// All of an answer's body.
 async fn collect(answer: GetResult) -> io::Result<Vec<Bytes>> {
     answer.into_stream().try_collect().await.map_err(|error| match error {
         _ if error::is_precondition(&error) => io::Error::other(Changed),
+        error if error::is_transport(&error) => {
+            io::Error::new(io::ErrorKind::ConnectionReset, plain(&error))
+        }
         error => plain(&error),
     })
 }
+
+/// Kinds of errors of answers that were not read to their ends.
+const ENDED_EARLY: [io::ErrorKind; 2] =
+    [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset];
 
 impl Version {
     fn new(meta: &ObjectMeta, start: Bytes) -> Self {

@@ -72,6 +72,8 @@ pub enum Fault {
     CutAfter,
     /// The answer is cut after as many bytes of its body.
     CutAnswer(usize),
+    /// The answer is changed. With the header `transfer-encoding: chunked`, its length is not sent.
+    Rewrite(fn(&mut Response<Vec<u8>>)),
 }
 
 /// The credentials that the server takes.
@@ -297,10 +299,32 @@ async fn answer(
     }
     seen.answered = answer.body().size_hint().lower();
     state.seen.lock().unwrap().push(seen);
-    let Some(Fault::CutAnswer(len)) = fault else { return Ok(answer) };
+    if !matches!(fault, Some(Fault::CutAnswer(_) | Fault::Rewrite(_))) {
+        return Ok(answer);
+    }
     let (parts, body) = answer.into_parts();
     let bytes = body.collect().await.map_err(|_| IsCut)?.to_bytes();
+    if let Some(Fault::Rewrite(rewrite)) = fault {
+        return Ok(rewritten(Response::from_parts(parts, bytes.to_vec()), rewrite));
+    }
+    let Some(Fault::CutAnswer(len)) = fault else { return Err(IsCut) };
     let front = Ok(Frame::data(bytes.slice(..len.min(bytes.len()))));
     let body = StreamBody::new(futures_util::stream::iter([front, Err(IsCut)]));
     Ok(Response::from_parts(parts, s3s::Body::http_body(body)))
+}
+
+fn rewritten(
+    mut answer: Response<Vec<u8>>,
+    rewrite: fn(&mut Response<Vec<u8>>),
+) -> Response<s3s::Body> {
+    answer.headers_mut().remove("content-length");
+    rewrite(&mut answer);
+    let is_chunked = answer.headers_mut().remove("transfer-encoding").is_some();
+    answer.map(|bytes| {
+        if !is_chunked {
+            return s3s::Body::from(bytes);
+        }
+        let frame = Ok::<_, IsCut>(Frame::data(bytes.into()));
+        s3s::Body::http_body(StreamBody::new(futures_util::stream::iter([frame])))
+    })
 }

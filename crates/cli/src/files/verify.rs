@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wattlock_file::{
-    Direction, Done, Format, Found, Input, Outcome, Plan, Shown, Step, Target, UsedNames,
+    Direction, Done, Exclude, Format, Found, Input, Outcome, Plan, Shown, Step, Target, UsedNames,
 };
 use wattlock_host::exit::{Ended, usage};
 use wattlock_host::invocation::Invocation;
@@ -68,6 +68,7 @@ pub fn run(args: &args::Verify) -> Ended {
     }
     let find = || -> anyhow::Result<Found> {
         let mut found = plan.find()?;
+        stores.add_foreign(&mut found, &Exclude::default());
         invocation.summary.retain_shard(&mut found, args.shard.shard, &files);
         Ok(found)
     };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 
-use wattlock_testing_store::{Fault, Seen};
+use wattlock_testing_store::{Fault, Seen, StoreServer};
 
 use crate::support::stores::{LONG, Stored};
 use crate::support::{assert_exit, pattern, signal, stderr, stdout};
@@ -69,6 +69,130 @@ fn faults_of_the_store_are_repaired() {
     s.server.repair();
     s.protect(1, &["small", "-o", "s3://bucket/small.wlk"]);
     s.open(0, "verify", &["s3://bucket/small.wlk"]);
+}
+
+#[test]
+fn a_busy_store_is_asked_again_when_it_says() {
+    let s = Stored::new();
+    let bytes = pattern(LONG);
+    fs::write(s.place.path("a.bin"), &bytes).unwrap();
+    let busy = Fault::Rewrite(|answer| {
+        *answer.status_mut() = 503.try_into().unwrap();
+        answer.headers_mut().insert("retry-after", "0".parse().unwrap());
+    });
+    // More often than without such a word.
+    s.server.break_with(at("PUT", "partNumber=2", 12, busy));
+    s.protect(0, &["a.bin", "-o", "s3://bucket/a.wlk"]);
+    s.server.break_with(at("GET", "a.wlk", 12, busy));
+    s.open(0, "unprotect", &["s3://bucket/a.wlk", "-o", "b.bin"]);
+    assert!(fs::read(s.place.path("b.bin")).unwrap() == bytes);
+    let busy = Fault::Rewrite(|answer| {
+        *answer.status_mut() = 429.try_into().unwrap();
+        answer.headers_mut().insert("retry-after", "3600".parse().unwrap());
+    });
+    s.server.break_with(at("GET", "a.wlk", 9, busy));
+    let said = s.open(1, "verify", &["s3://bucket/a.wlk"]);
+    assert!(said.contains("busy (status 429)") && said.contains("3600 s"), "{said}");
+}
+
+#[test]
+fn answers_without_a_length_are_read() {
+    let s = Stored::new();
+    let bytes = pattern(LONG);
+    fs::write(s.place.path("a.bin"), &bytes).unwrap();
+    s.protect(0, &["a.bin", "-o", "s3://bucket/a.wlk"]);
+    let chunked = Fault::Rewrite(|answer| {
+        answer.headers_mut().insert("transfer-encoding", "chunked".parse().unwrap());
+    });
+    let whole = Fault::Rewrite(|answer| {
+        *answer.status_mut() = 200.try_into().unwrap();
+        answer.headers_mut().remove("content-range");
+        answer.headers_mut().insert("transfer-encoding", "chunked".parse().unwrap());
+    });
+    let no_total = Fault::Rewrite(|answer| {
+        answer.headers_mut().insert("content-range", "bytes 0-4095/*".parse().unwrap());
+    });
+    for fault in [chunked, whole, no_total] {
+        s.server.break_with(move |seen| (seen.method == "GET").then_some(fault));
+        s.open(0, "unprotect", &["-f", "s3://bucket/a.wlk", "-o", "b.bin"]);
+        assert!(fs::read(s.place.path("b.bin")).unwrap() == bytes);
+        fs::remove_file(s.place.path("b.bin")).unwrap();
+    }
+}
+
+#[test]
+fn messages_say_what_happened() {
+    let s = Stored::new();
+    fs::write(s.place.path("a.bin"), pattern(LONG)).unwrap();
+    s.protect(0, &["a.bin", "-o", "s3://bucket/a.wlk"]);
+    // An answer that ends early is asked for again, and is no change of the object.
+    let short = Fault::Rewrite(|answer| answer.body_mut().truncate(1000));
+    let get = ["-f", "s3://bucket/a.wlk", "-o", "b.bin"];
+    s.server.break_with(at("GET", "a.wlk", 2, short));
+    s.open(0, "unprotect", &get);
+    s.server.break_with(at("GET", "a.wlk", 99, short));
+    let said = s.open(1, "unprotect", &get);
+    assert!(said.contains("ended after 1000 of"), "{said}");
+    // A proxy that compresses.
+    s.server.break_with(at(
+        "GET",
+        "a.wlk",
+        9,
+        Fault::Rewrite(|answer| {
+            answer.headers_mut().insert("content-encoding", "gzip".parse().unwrap());
+            answer.body_mut()[..2].copy_from_slice(b"\x1f\x8b");
+        }),
+    ));
+    let said = s.open(1, "unprotect", &get);
+    assert!(said.contains("compressed the answer (Content-Encoding: gzip)"), "{said}");
+    s.server.break_with(at(
+        "GET",
+        "a.wlk",
+        99,
+        Fault::Rewrite(|answer| {
+            answer.headers_mut().insert("content-encoding", "aws-chunked".parse().unwrap());
+        }),
+    ));
+    s.open(0, "unprotect", &get);
+    // An upload that was aborted meanwhile.
+    s.server.break_with(at("PUT", "partNumber=2", 9, Fault::Status(404, "NoSuchUpload")));
+    let said = s.protect(1, &["a.bin", "-o", "s3://bucket/new.wlk"]);
+    assert!(said.contains("the store no longer has the upload"), "{said}");
+    // Nothing gives credentials, and the machine's own service refuses.
+    s.server.break_with(at("PUT", "/latest/api/token", 9, Fault::Status(403, "Forbidden")));
+    let mut command = s.wattlock(&["verify", "-i", "key.txt", "s3://bucket/a.wlk"]);
+    command.env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY");
+    let ended = command.env("AWS_METADATA_ENDPOINT", s.server.endpoint()).output().unwrap();
+    assert_exit(&ended, 1);
+    assert!(stderr(&ended).contains("no credentials were found"), "{}", stderr(&ended));
+    s.server.repair();
+}
+
+/// Where a store redirects to.
+static ELSEWHERE: OnceLock<String> = OnceLock::new();
+
+#[test]
+fn a_redirect_takes_no_credentials_along() {
+    let (s, other) = (Stored::new(), StoreServer::new());
+    fs::write(s.place.path("a"), b"a").unwrap();
+    s.protect(0, &["a", "-o", "s3://bucket/a.wlk"]);
+    let _ = ELSEWHERE.set(format!("{}/bucket/a.wlk", other.endpoint()));
+    let redirect = Fault::Rewrite(|answer| {
+        *answer.status_mut() = 307.try_into().unwrap();
+        answer.headers_mut().insert("location", ELSEWHERE.wait().parse().unwrap());
+    });
+    s.server.break_with(move |_| Some(redirect));
+    for args in [
+        &["unprotect", "-i", "key.txt", "s3://bucket/a.wlk", "-o", "b"][..],
+        &["protect", "-i", "key.txt", "-f", "a", "-o", "s3://bucket/b.wlk"],
+    ] {
+        let ended = s.wattlock(args).env("AWS_SESSION_TOKEN", "a-token").output().unwrap();
+        assert_exit(&ended, 1);
+        let said = stderr(&ended);
+        assert!(said.contains("redirects the request to 127.0.0.1"), "{said}");
+        assert!(!said.contains("a-token"), "{said}");
+    }
+    assert!(other.take_requests().is_empty());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use wattlock_testing_store::{KEY, SECRET};
+use wattlock_testing_store::{Fault, KEY, SECRET};
 
 use crate::support::stores::{LONG, Stored};
 use crate::support::{assert_exit, pattern, stderr, stdout, with_input};
@@ -176,9 +176,85 @@ fn credentials_come_from_the_files_of_aws() {
         command.env("AWS_SHARED_CREDENTIALS_FILE", "credentials").output().unwrap()
     };
     assert_exit(&run("work"), 0);
+    // The endpoint of a section of services.
+    let services = |name: &str| {
+        let text = format!(
+            "[profile work]\nregion = us-east-1\nservices = mine\n\
+             [services {name}]\nsts =\n  endpoint_url = http://127.0.0.1:1\n\
+             s3 =\n  endpoint_url = {}\n",
+            s.server.endpoint()
+        );
+        s.place.write(Path::new("config"), text.as_bytes());
+        run("work")
+    };
+    assert_exit(&services("mine"), 0);
+    let missing = services("other");
+    assert_exit(&missing, 1);
+    assert!(stderr(&missing).contains("no section [services mine]"), "{}", stderr(&missing));
     let missing = run("play");
     assert_exit(&missing, 1);
     assert!(stderr(&missing).contains("AWS profile play"), "{}", stderr(&missing));
+}
+
+#[test]
+fn a_key_without_an_address_fails_alone() {
+    let s = Stored::new();
+    let files = s.tree();
+    s.protect(0, &["--recursive", "tree", "--out-dir", "s3://bucket/t"]);
+    let foreign = Fault::Rewrite(|answer| {
+        const DATE: &[u8] = b"<LastModified>2026-01-01T00:00:00Z</LastModified>";
+        let entry = |key: &[u8]| {
+            [b"<Contents><Key>t/", key, b"</Key><Size>1</Size>", DATE, b"</Contents>"].concat()
+        };
+        let keys: [&[u8]; 4] = [b"x//y.wlk", b"a/../b.wlk", b"c&#x1b;[31m.wlk", b"d\xff.wlk"];
+        let text = answer.body_mut();
+        let at = text.windows(10).position(|window| window == b"<Contents>").unwrap();
+        text.splice(at..at, keys.map(entry).concat());
+    });
+    s.server.break_with(move |seen| seen.target.contains("list-type=2").then_some(foreign));
+    for (command, out) in [("verify", &[][..]), ("unprotect", &["--out-dir", "out"])] {
+        let said = s.open(1, command, &[&["--recursive", "s3://bucket/t"], out].concat());
+        for (name, why) in [
+            ("s3://bucket/t/x//y.wlk", "empty part"),
+            ("s3://bucket/t/a/../b.wlk", ". or .."),
+            ("s3://bucket/t/c\\u{1b}[31m.wlk", "control character"),
+            ("s3://bucket/t/d\\xff.wlk", "not UTF-8"),
+        ] {
+            let lines = said.lines().filter(|line| line.contains(name) && line.contains(why));
+            assert_eq!(lines.count(), 1, "{name}: {said}");
+        }
+        assert!(!said.contains('\u{1b}'), "{said}");
+    }
+    s.assert_tree("out/t", &files);
+    let excluded = ["--exclude=x", "--exclude=b.wlk", "--exclude=c*", "--exclude=d*"];
+    s.open(
+        0,
+        "unprotect",
+        &[&["-f", "--recursive", "s3://bucket/t", "--out-dir=out"], &excluded[..]].concat(),
+    );
+    // They are in the way of nothing else.
+    s.write("tree/new", b"new");
+    s.protect(2, &["--hide-names", "--recursive", "tree", "--out-dir", "s3://bucket/t"]);
+    let resumed = ["protect", "-i", "key.txt", "--resume", "--recursive", "tree", "--out-dir"];
+    assert_exit(&s.wattlock(&resumed).arg("s3://bucket/t").output().unwrap(), 0);
+}
+
+#[test]
+fn credentials_go_without_tls_to_this_machine_only() {
+    let s = Stored::new();
+    fs::write(s.place.path("a"), b"a").unwrap();
+    for (endpoint, why) in [
+        ("http://127.evil.example", "does not use TLS"),
+        ("http://localhost.evil.example:80", "does not use TLS"),
+        ("http://127.0.0.1@evil.example", "holds a user"),
+        ("http://127.0.0.1:9000@evil.example", "holds a user"),
+        ("127.0.0.1:9000", "no address"),
+    ] {
+        let mut command = s.protecting(&["a", "-o", "s3://bucket/a.wlk"]);
+        let ended = command.env("AWS_ENDPOINT_URL", endpoint).output().unwrap();
+        assert_exit(&ended, 1);
+        assert!(stderr(&ended).contains(why), "{endpoint}: {}", stderr(&ended));
+    }
 }
 
 #[test]
