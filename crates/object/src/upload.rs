@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use std::mem::take;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use object_store::multipart::PartId;
@@ -101,6 +101,44 @@ pub(crate) const START: usize = 4096;
 /// Uploads that a signal has to abort.
 static BEGUN: Mutex<Vec<Weak<Begun>>> = Mutex::new(Vec::new());
 
+/// Uploads whose beginning the store was asked for, and which are not among [`BEGUN`] yet.
+static BEGINNING: Mutex<usize> = Mutex::new(0);
+
+/// That [`BEGINNING`] became less.
+static HAS_BEGUN: Condvar = Condvar::new();
+
+/// Stands for one of [`BEGINNING`].
+struct Beginning;
+
+impl Beginning {
+    /// None once the program ends: nothing begins any more.
+    fn new() -> Option<Self> {
+        *lock(&BEGINNING) += 1;
+        let this = Self;
+        (!IS_ENDING.load(Ordering::SeqCst)).then_some(this)
+    }
+
+    /// Waits until none is left, or until `end`.
+    fn wait_for_all(end: Instant) {
+        let mut left = lock(&BEGINNING);
+        while *left > 0 {
+            let wait = end.saturating_duration_since(Instant::now());
+            if wait.is_zero() {
+                return;
+            }
+            let waited = HAS_BEGUN.wait_timeout(left, wait);
+            left = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        *lock(&BEGINNING) -= 1;
+        HAS_BEGUN.notify_all();
+    }
+}
+
 /// True once all uploads are aborted, because the program ends.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
@@ -108,6 +146,9 @@ static IS_ENDING: AtomicBool = AtomicBool::new(false);
 /// after five seconds. For a program that ends: threads that write to an upload do not go on.
 pub fn abort_uploads() {
     IS_ENDING.store(true, Ordering::SeqCst);
+    let end = Instant::now() + PATIENCE;
+    // The store may know of an upload whose number has not come yet.
+    Beginning::wait_for_all(end);
     let begun: Vec<_> = take(&mut *lock(&BEGUN)).iter().filter_map(Weak::upgrade).collect();
     let Some(network) = begun.iter().find_map(|upload| upload.network.upgrade()) else { return };
     let aborts: Vec<_> = begun
@@ -115,7 +156,8 @@ pub fn abort_uploads() {
         .map(|upload| network.start(async move { upload.abort().await }))
         .collect();
     let aborts = futures_util::future::join_all(aborts);
-    let _ = network.wait(async { tokio::time::timeout(PATIENCE, aborts).await });
+    let left = end.saturating_duration_since(Instant::now());
+    let _ = network.wait(async { tokio::time::timeout(left, aborts).await });
 }
 
 /// How long an upload that is given up is waited for.
@@ -239,6 +281,7 @@ impl Upload {
         if !self.overwrite {
             self.check_is_new()?;
         }
+        let _beginning = Beginning::new().ok_or_else(|| io::Error::other("the program ends"))?;
         let key = &self.address.key;
         let parts = self.store.parts.as_ref();
         let parts = parts.expect("an upload is made for a store that takes parts");

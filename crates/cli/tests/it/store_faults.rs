@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 
+use wattlock_testing::wait_until;
 use wattlock_testing_store::{Fault, Seen, StoreServer};
 
 use crate::support::stores::{LONG, Stored};
@@ -288,6 +289,51 @@ fn a_signal_aborts_the_upload() {
     signal(&child, "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!((s.server.unfinished(), s.server.get("a.wlk")), (0, None));
+}
+
+#[test]
+fn a_signal_while_an_upload_begins_leaves_none() {
+    let s = Stored::new();
+    fs::write(s.place.path("a.bin"), pattern(LONG)).unwrap();
+    for spool in [&[][..], &["--spool", "spool"]] {
+        for _ in 0..4 {
+            let child = Arc::new(OnceLock::<Child>::new());
+            let signalled = Arc::clone(&child);
+            s.server.break_with(move |seen| {
+                if seen.method == "POST" && seen.target.contains("uploads") {
+                    let child = signalled.wait();
+                    signal(child, "-INT");
+                    // It is on its way to the end before it hears that the upload has begun.
+                    wait_until("the signal", || !is_pending(child.id()));
+                }
+                None
+            });
+            let mut command = s.protecting(&["a.bin", "--out-dir", "s3://bucket"]);
+            command.args(spool).stderr(Stdio::null());
+            let _ = child.set(command.spawn().unwrap());
+            assert!(!wait_for(child.get().unwrap()));
+            s.server.repair();
+            assert_eq!(s.server.get("a.bin.wlk"), None);
+            // One with a spool goes on, and is completed.
+            let left = s.server.unfinished();
+            if !spool.is_empty() {
+                let resumed = ["protect", "-i", "key.txt", "--resume", "a.bin"];
+                let resumed =
+                    s.wattlock(&resumed).args(["--out-dir", "s3://bucket"]).args(spool).output();
+                assert_exit(&resumed.unwrap(), 0);
+                fs::remove_file(s.server.path("a.bin.wlk")).unwrap();
+            }
+            assert_eq!(s.server.unfinished(), 0, "of {left}");
+        }
+    }
+}
+
+/// True while a signal was sent to a process that none of its threads has taken yet.
+fn is_pending(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let pending =
+        status.lines().filter(|line| line.starts_with("ShdPnd:") || line.starts_with("SigPnd:"));
+    pending.flat_map(|line| line.chars()).any(|digit| ('1'..='9').contains(&digit))
 }
 
 /// Kills the program when it makes its `n`-th request, before or after that is answered. True if it came to
