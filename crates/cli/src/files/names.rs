@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use wattlock_engine::Engine;
 use wattlock_file::{
-    Error, Exclude, Format, Found, Identities, Opener, ReadAt, Sealer, Skip, Task, Wrapping,
+    Error, Exclude, Format, Found, Identities, Opener, ReadAt, Sealer, Shown, Skip, Task, Wrapping,
 };
 use wattlock_host::exit::usage;
 use wattlock_object::{HiddenNames, NAMES_FILE};
@@ -30,25 +30,19 @@ impl Names<'_> {
         let file = top.join(NAMES_FILE);
         let existing = self.stores.all(top)?;
         let names = if existing.contains(&file) {
-            if self.identities.is_empty() {
-                return Err(usage(format!(
-                    "{} uses hidden names; give an identity (-i) or the passphrase (-p) that opens {}",
-                    top.display(),
-                    file.display()
-                )));
-            }
-            self.open(&file)?
+            self.open_foreign(&file, top)?
         } else if existing.is_empty() {
             let names = HiddenNames::generate()?;
-            let sealer = Sealer::new(self.engine, wrapping, Format::WattlockV1);
-            let sealed = sealer.seal_bytes(names.to_text().as_bytes())?;
-            let mut upload = self.stores.upload(&file, false, Some(sealed.len() as u64))?.sealed();
-            write_all(&mut upload, &sealed).map_err(Error::io("write", &file))?;
-            names
+            match self.make(&file, &names, wrapping) {
+                Ok(()) => names,
+                // Another run that began with this one was sooner: both use its key.
+                Err(Error::Exists(_)) => self.open_foreign(&file, top)?,
+                Err(error) => return Err(error.into()),
+            }
         } else {
             return Err(usage(format!(
                 "{} holds objects whose names are not hidden; choose another --out-dir",
-                top.display()
+                Shown(top)
             )));
         };
         let tasks = std::mem::take(&mut found.tasks);
@@ -107,6 +101,39 @@ impl Names<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Makes the names file of a new tree.
+    ///
+    /// # Errors
+    /// [`Error::Exists`]; those of the store.
+    fn make(&self, file: &Path, names: &HiddenNames, wrapping: &Wrapping) -> Result<(), Error> {
+        let sealer = Sealer::new(self.engine, wrapping, Format::WattlockV1);
+        let sealed = sealer.seal_bytes(names.to_text().as_bytes())?;
+        let mut upload = self.stores.upload(file, false, Some(sealed.len() as u64))?.sealed();
+        write_all(&mut upload, &sealed).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Error::Exists(file.to_owned()),
+            _ => Error::io("write", file)(error),
+        })
+    }
+
+    /// Opens a names file that this run did not make, and says so: a recipient is no secret, and the store, too, could
+    /// have made a file for it, to read the names that are hidden with its key.
+    fn open_foreign(&self, file: &Path, top: &Path) -> anyhow::Result<HiddenNames> {
+        if self.identities.is_empty() {
+            return Err(usage(format!(
+                "{} uses hidden names; give an identity (-i) or the passphrase (-p) that opens {}",
+                Shown(top),
+                Shown(file)
+            )));
+        }
+        let names = self.open(file)?;
+        say!(
+            "warning: the names are hidden with the key in {}, which was there before this run; who made that file can \
+             read them: if it was neither you nor somebody that you trust, use another --out-dir",
+            Shown(file)
+        );
+        Ok(names)
     }
 
     fn open(&self, file: &Path) -> anyhow::Result<HiddenNames> {

@@ -154,6 +154,43 @@ fn hidden_names_show_nothing_and_come_back() {
 }
 
 #[test]
+fn the_sooner_names_key_is_used_and_its_origin_said() {
+    let s = Stored::new();
+    let files = s.tree();
+    let out = ["--hide-names", "--recursive", "tree", "--out-dir", "s3://bucket/h"];
+    let key = ["protect", "-i", "key.txt", "--resume"];
+    let made = s.wattlock(&key).args(out).output().unwrap();
+    assert_exit(&made, 0);
+    assert!(!stderr(&made).contains("warning"), "{}", stderr(&made));
+    let (name, sooner) = ("h/.wattlock-names.wlk", s.server.get("h/.wattlock-names.wlk").unwrap());
+    for own in [&key[..], &["protect", "-r", &s.place.recipient]] {
+        fs::remove_dir_all(s.server.path("h")).unwrap();
+        // Another run makes its names file between this one's look and its own.
+        let (path, theirs) = (s.server.path(name), sooner.clone());
+        s.server.break_with(move |seen| {
+            if seen.method == "PUT" && seen.target.contains("wattlock-names") {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(&path, &theirs).unwrap();
+            }
+            None
+        });
+        let ended = s.wattlock(own).args(out).output().unwrap();
+        s.server.repair();
+        let said = stderr(&ended);
+        assert!(s.server.get(name).unwrap() == sooner);
+        if own == key {
+            assert_exit(&ended, 0);
+            assert!(said.contains("there before this run") && said.contains(name), "{said}");
+            s.open(0, "unprotect", &["--recursive", "s3://bucket/h", "--out-dir", "out"]);
+            s.assert_tree("out/h", &files);
+        } else {
+            assert_exit(&ended, 2);
+            assert!(said.contains("give an identity"), "{said}");
+        }
+    }
+}
+
+#[test]
 fn credentials_come_from_the_files_of_aws() {
     let s = Stored::new();
     s.place.write(
