@@ -7,7 +7,7 @@
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
 
 /// The bytes of an object that has them in one piece.
 pub(crate) struct Buffer(PyUntypedBuffer);
@@ -15,16 +15,31 @@ pub(crate) struct Buffer(PyUntypedBuffer);
 impl Buffer {
     /// Bytes to be read.
     pub fn input(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let buffer = PyUntypedBuffer::get(object)?;
-        if !buffer.is_c_contiguous() {
-            return Err(PyBufferError::new_err("the buffer is not contiguous"));
+        match PyUntypedBuffer::get(object) {
+            Ok(buffer) if !buffer.is_c_contiguous() => {
+                Err(PyBufferError::new_err("the buffer is not contiguous"))
+            }
+            Ok(buffer) => {
+                refuse_references(buffer.format().to_bytes())?;
+                Ok(Self(buffer))
+            }
+            // One of no dimensions, such as a number of NumPy, or one that gives no strides, such as those of ctypes.
+            Err(error) => Self::flattened(object).unwrap_or(Err(error)),
         }
-        if buffer.format().to_bytes().contains(&b'O') {
-            return Err(PyBufferError::new_err(
-                "the buffer holds references to objects, and no data",
-            ));
-        }
-        Ok(Self(buffer))
+    }
+
+    /// The same bytes in one dimension; none where Python itself has no view of them.
+    fn flattened(object: &Bound<'_, PyAny>) -> Option<PyResult<Self>> {
+        let view = PyMemoryView::from(object).ok()?;
+        let flat = || {
+            refuse_references(view.getattr("format")?.extract::<String>()?.as_bytes())?;
+            match view.getattr("nbytes")?.extract::<usize>()? {
+                // Such a view cannot be cast.
+                0 => PyUntypedBuffer::get(&PyByteArray::new(object.py(), b"")),
+                _ => PyUntypedBuffer::get(&view.call_method1("cast", ("B",))?),
+            }
+        };
+        Some(flat().map(Self))
     }
 
     /// Bytes to be written.
@@ -69,6 +84,15 @@ impl Buffer {
             return Err(PyValueError::new_err("input and output are the same memory"));
         }
         Ok(())
+    }
+}
+
+/// Refuses a buffer whose items are addresses. In its format, names of fields are between colons.
+fn refuse_references(format: &[u8]) -> PyResult<()> {
+    let types = format.split(|byte| *byte == b':').step_by(2);
+    match types.flatten().any(|byte| b"O&".contains(byte)) {
+        true => Err(PyBufferError::new_err("the buffer holds references to objects, and no data")),
+        false => Ok(()),
     }
 }
 

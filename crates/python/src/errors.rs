@@ -47,10 +47,11 @@ pub(crate) fn of_file(error: Error) -> PyErr {
         Error::Incomplete { source, .. } => of_file(*source),
         Error::Io { path, source, .. } => of_io(&source, &path, text),
         Error::Exists(path) => {
-            PyFileExistsError::new_err((17, "the output exists; overwrite=True replaces it", path))
+            let why = "the output exists; overwrite=True replaces it";
+            PyFileExistsError::new_err((17, why, path.into_os_string()))
         }
         Error::Directory(path) | Error::OutputIsDirectory(path) => {
-            PyIsADirectoryError::new_err((21, "it is a directory", path))
+            PyIsADirectoryError::new_err((21, "it is a directory", path.into_os_string()))
         }
         Error::Usage { .. } | Error::OutputIsInput(_) | Error::NoName(_) | Error::NotAFile(_) => {
             PyValueError::new_err(text)
@@ -73,7 +74,8 @@ fn of_io(error: &std::io::Error, path: &Path, text: String) -> PyErr {
         Some(number) => {
             let words = error.to_string();
             let words = words.split(" (os error").next().unwrap_or_default().to_owned();
-            PyOSError::new_err((number, words, path.to_owned()))
+            // As text: Python shows a path as PosixPath('…').
+            PyOSError::new_err((number, words, path.as_os_str().to_owned()))
         }
         None if error.kind() == std::io::ErrorKind::OutOfMemory => PyMemoryError::new_err(text),
         None => PyOSError::new_err(text),

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use wattlock_record::{AdditionalData, OVERHEAD, Reader, SessionKey, new_session_key};
+use wattlock_record::{AdditionalData, NextRecord, OVERHEAD, Reader, SessionKey, new_session_key};
 use zeroize::Zeroizing;
 
 use crate::buffers::{Buffer, new_bytes};
@@ -43,9 +43,11 @@ pub(crate) fn additional_data<'py>(
 #[pyclass(frozen, module = "wattlock")]
 pub(crate) struct Session {
     epoch: u32,
+    keys: HashMap<u32, SessionKey>,
     state: Mutex<State>,
 }
 
+/// Its lock is held only together with the interpreter's, so that no other thread holds it during a fork.
 struct State {
     writer: wattlock_record::Writer,
     reader: Reader,
@@ -93,8 +95,8 @@ impl Session {
         let generation = generation();
         let writer = wattlock_record::Writer::new(of_epoch, epoch);
         let writer = writer.map_err(|error| of_record(&error))?;
-        let state = Mutex::new(State { writer, reader: Reader::new(keys), generation });
-        Ok(Self { epoch, state })
+        let reader = Reader::new(keys.clone());
+        Ok(Self { epoch, keys, state: Mutex::new(State { writer, reader, generation }) })
     }
 
     /// The epoch under which it seals.
@@ -112,6 +114,7 @@ impl Session {
         additional_data: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let message = Buffer::input(message)?;
+        let message = message.bytes();
         let additional = additional_data.map(Buffer::input).transpose()?;
         let additional = additional.as_ref().map_or(&[][..], Buffer::bytes);
         new_bytes(py, message.len().saturating_add(OVERHEAD), |room| {
@@ -121,7 +124,13 @@ impl Session {
                 state.writer.renew().map_err(|error| of_record(&error))?;
                 state.generation = generation;
             }
-            let sealed = state.writer.seal_into(message.bytes(), additional, room);
+            let sealed = if message.len() < LONG {
+                state.writer.seal_into(message, additional, room)
+            } else {
+                let next = state.next_record().map_err(|error| of_record(&error))?;
+                drop(state);
+                py.detach(|| next.seal_into(message, additional, room))
+            };
             sealed.map_err(|error| of_record(&error))
         })
     }
@@ -135,11 +144,17 @@ impl Session {
         additional_data: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let record = Buffer::input(record)?;
+        let record = record.bytes();
         let additional = additional_data.map(Buffer::input).transpose()?;
         let additional = additional.as_ref().map_or(&[][..], Buffer::bytes);
-        let len = Reader::message_len(record.bytes()).map_err(|error| of_record(&error))?;
+        let len = Reader::message_len(record).map_err(|error| of_record(&error))?;
         new_bytes(py, len, |room| {
-            let opened = self.lock().reader.open_into(record.bytes(), additional, room);
+            let opened = if len < LONG {
+                self.lock().reader.open_into(record, additional, room)
+            } else {
+                let mut reader = Reader::new(self.keys.clone());
+                py.detach(|| reader.open_into(record, additional, room))
+            };
             opened.map_err(|error| of_record(&error))
         })
     }
@@ -148,6 +163,23 @@ impl Session {
         format!("Session(…, epoch={})", self.epoch)
     }
 }
+
+impl State {
+    /// What seals the next record outside of the lock.
+    fn next_record(&mut self) -> Result<NextRecord, wattlock_record::Error> {
+        match self.writer.next_record() {
+            Err(wattlock_record::Error::Spent) => {
+                self.writer.renew()?;
+                self.writer.next_record()
+            }
+            next => next,
+        }
+    }
+}
+
+/// Bytes of a message from which on the interpreter's lock is released while it is sealed or opened: to release it
+/// takes as long as a kilobyte does.
+const LONG: usize = 64 << 10;
 
 impl Session {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

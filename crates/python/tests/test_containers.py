@@ -1,5 +1,6 @@
 """Containers in memory."""
 
+import ctypes
 import mmap
 import pickle
 import threading
@@ -206,3 +207,40 @@ def test_threads(identity):
         wattlock.set_threads(None)
     with pytest.raises(ValueError):
         wattlock.set_threads(100_000)
+
+
+def test_buffers_of_any_shape(identity, tmp_path):
+    numpy = need("numpy")
+
+    class Pair(ctypes.Structure):
+        _fields_ = [("Oops", ctypes.c_int), ("right", ctypes.c_double)]
+
+    def file(data):
+        with wattlock.open_file(tmp_path / "x", "wb", recipients=identity.recipient, overwrite=True) as out:
+            out.write(data)
+        return wattlock.open((tmp_path / "x").read_bytes(), identity)
+
+    for data in [
+        numpy.array(5.0),
+        numpy.eye(3),
+        numpy.empty((0, 3)),
+        numpy.zeros(3, dtype=[("Ob", "i4"), ("x", "f8")]),
+        ctypes.c_int(5),
+        (ctypes.c_int * 4)(1, 2, 3, 4),
+        (ctypes.c_int * 0)(),
+        (ctypes.c_char * 3)(b"a", b"b", b"c"),
+        Pair(1, 2.0),
+    ]:
+        plain = bytes(memoryview(data))
+        assert wattlock.open(wattlock.seal(data, identity.recipient), identity) == plain
+        assert file(data) == plain
+    room = (ctypes.c_int * 2)()
+    assert wattlock.open_into(wattlock.seal(b"12345678", identity.recipient), room, identity) == 8
+    assert bytes(room) == b"12345678"
+    for wrong in [numpy.array([object()]), numpy.arange(10)[::2], (ctypes.py_object * 1)(5)]:
+        with pytest.raises((BufferError, TypeError)):
+            wattlock.seal(wrong, identity.recipient)
+        with pytest.raises((BufferError, TypeError)):
+            file(wrong)
+    with pytest.raises(BufferError):
+        wattlock.seal_into(b"x", memoryview(numpy.array(b"x")).toreadonly(), identity.recipient)

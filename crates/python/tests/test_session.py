@@ -2,6 +2,8 @@
 
 import json
 import os
+import sys
+import threading
 
 import pytest
 from conftest import ROOT, need, pattern
@@ -113,3 +115,49 @@ def test_each_byte_counts():
         session.open(record)
     with pytest.raises(wattlock.Truncated):
         session.open(record[:40])
+
+
+def test_long_messages():
+    """They are sealed without the interpreter's lock, and follow the same writer."""
+    key = wattlock.session_key()
+    session, other = wattlock.Session(key), wattlock.Session(key)
+    sizes = [0, (64 << 10) - 1, 64 << 10, 5, (3 << 20) + 1]
+    records = [session.seal(pattern(size), b"bound") for size in sizes]
+    assert len({record[5:21] for record in records}) == 1
+    assert [int.from_bytes(record[21:29]) for record in records] == [0, 1, 2, 3, 4]
+    for size, record in zip(sizes, records):
+        assert other.open(record, b"bound") == pattern(size)
+        with pytest.raises(wattlock.Tampered):
+            other.open(record, b"another")
+        with pytest.raises(wattlock.Tampered):
+            other.open(record[:-1] + bytes([record[-1] ^ 1]), b"bound")
+
+
+def test_other_threads_work_during_a_long_message():
+    session, message = wattlock.Session(wattlock.session_key()), bytes(64 << 20)
+    record = session.seal(message)
+    interval = sys.getswitchinterval()
+    # From now on a thread gives the lock away by itself, or not at all.
+    sys.setswitchinterval(1000)
+    try:
+        for work in lambda: session.seal(message), lambda: session.open(record):
+            assert any(_ran_during(work) for _ in range(50))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def _ran_during(work):
+    """True if this thread ran while another one worked."""
+    begins, ended = threading.Event(), []
+
+    def run():
+        begins.set()
+        work()
+        ended.append(True)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    begins.wait()
+    ran = not ended
+    thread.join()
+    return ran

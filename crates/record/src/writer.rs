@@ -97,27 +97,60 @@ impl Writer {
         additional: &[u8],
         record: &mut [u8],
     ) -> Result<(), Error> {
-        if message.len() > MAX_MESSAGE_LEN {
-            return Err(Error::TooLong(message.len()));
-        }
-        let (len, expected) = (record.len(), message.len() + OVERHEAD);
-        if len != expected {
-            return Err(Error::BufferLength { len, expected });
-        }
+        check_lengths(message, record)?;
         if self.next >= RECORDS_OF_ONE_IDENTITY {
             self.renew()?;
         }
         let head = self.head();
-        let (front, rest) = record.split_first_chunk_mut().expect("the length was compared");
-        *front = head.to_bytes();
-        let (ciphertext, tag) = rest.split_at_mut(message.len());
-        let made = with_aad(front, additional, |aad| {
-            self.key.seal_into(head.nonce(), aad, message, None, ciphertext)
-        });
-        let made: [u8; TAG_LEN] = made.map_err(Error::Crypto)?;
-        tag.copy_from_slice(&made);
-        Ok(())
+        seal_after(head, &self.key, message, additional, record)
     }
+}
+
+impl NextRecord {
+    /// Writes the record of `message` to `record`, which has [`OVERHEAD`] bytes more.
+    ///
+    /// # Errors
+    /// As [`Writer::seal_into`].
+    pub fn seal_into(
+        self,
+        message: &[u8],
+        additional: &[u8],
+        record: &mut [u8],
+    ) -> Result<(), Error> {
+        check_lengths(message, record)?;
+        let head = Head::from_bytes(&self.head)?;
+        seal_after(head, &self.key, message, additional, record)
+    }
+}
+
+fn check_lengths(message: &[u8], record: &[u8]) -> Result<(), Error> {
+    if message.len() > MAX_MESSAGE_LEN {
+        return Err(Error::TooLong(message.len()));
+    }
+    let (len, expected) = (record.len(), message.len() + OVERHEAD);
+    if len != expected {
+        return Err(Error::BufferLength { len, expected });
+    }
+    Ok(())
+}
+
+/// Fills a record, whose length was checked, with its head and the sealed message.
+fn seal_after(
+    head: Head,
+    key: &AeadKey,
+    message: &[u8],
+    additional: &[u8],
+    record: &mut [u8],
+) -> Result<(), Error> {
+    let (front, rest) = record.split_first_chunk_mut().expect("the length was compared");
+    *front = head.to_bytes();
+    let (ciphertext, tag) = rest.split_at_mut(message.len());
+    let made = with_aad(front, additional, |aad| {
+        key.seal_into(head.nonce(), aad, message, None, ciphertext)
+    });
+    let made: [u8; TAG_LEN] = made.map_err(Error::Crypto)?;
+    tag.copy_from_slice(&made);
+    Ok(())
 }
 
 /// Records after which a writer takes a new identity.

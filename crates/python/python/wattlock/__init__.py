@@ -78,6 +78,7 @@ __all__ = [
     "additional_data",
     "keygen",
     "measure",
+    "open",
     "open_file",
     "open_into",
     "opened_size",

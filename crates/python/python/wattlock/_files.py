@@ -10,9 +10,14 @@ import sys
 import threading
 import warnings
 from collections.abc import Sequence
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from ._wattlock import FileView, FileWriter, Identity, Recipient
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Buffer
 
 
 class DiscardedWarning(UserWarning):
@@ -112,7 +117,7 @@ def open_file(
 class SealedReader(io.RawIOBase):
     """The plaintext of a container, decrypted chunk by chunk."""
 
-    def __init__(self, view, name):
+    def __init__(self, view: FileView, name: str | bytes) -> None:
         super().__init__()
         # The last chunk proves that nothing is missing.
         view.read_into(view.size, bytearray())
@@ -122,22 +127,22 @@ class SealedReader(io.RawIOBase):
         self.mode = "rb"
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Bytes of the plaintext."""
         self._check_open()
         return self._view.size
 
-    def readable(self):
+    def readable(self) -> bool:
         return True
 
-    def seekable(self):
+    def seekable(self) -> bool:
         return True
 
-    def tell(self):
+    def tell(self) -> int:
         self._check_open()
         return self._at
 
-    def seek(self, offset, whence=os.SEEK_SET):
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}.get(whence)
         if start is None:
             raise ValueError(f"whence {whence!r} is not supported")
@@ -146,7 +151,7 @@ class SealedReader(io.RawIOBase):
         self._at = start + offset
         return self._at
 
-    def readinto(self, buffer):
+    def readinto(self, buffer: Buffer, /) -> int:
         room = as_bytes(buffer)
         count = max(0, min(len(room), self.size - self._at))
         if count:
@@ -154,16 +159,16 @@ class SealedReader(io.RawIOBase):
             self._at += count
         return count
 
-    def readall(self):
+    def readall(self) -> bytes:
         rest = bytearray(max(0, self.size - self._at))
         self.readinto(rest)
         return bytes(rest)
 
-    def close(self):
+    def close(self) -> None:
         self._view = None
         super().close()
 
-    def _check_open(self):
+    def _check_open(self) -> None:
         if self._view is None:
             raise ValueError("I/O operation on closed file")
 
@@ -178,7 +183,7 @@ class SealingFile(io.BufferedIOBase):
 
     _state = "ended"
 
-    def __init__(self, name):
+    def __init__(self, name: str | bytes) -> None:
         super().__init__()
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -189,18 +194,18 @@ class SealingFile(io.BufferedIOBase):
         self.mode = "wb"
         self._state = "open"
 
-    def writable(self):
+    def writable(self) -> bool:
         return True
 
     @property
-    def closed(self):
+    def closed(self) -> bool:
         return self._state == "ended"
 
-    def tell(self):
+    def tell(self) -> int:
         self._check_open()
         return self._written
 
-    def write(self, data):
+    def write(self, data: Buffer, /) -> int:
         data = as_bytes(data)
         with self._step():
             if len(self._pending) + len(data) < WRITE_SIZE:
@@ -213,11 +218,11 @@ class SealingFile(io.BufferedIOBase):
             self._written += len(data)
         return len(data)
 
-    def flush(self):
+    def flush(self) -> None:
         """Do nothing: the file appears when it is closed."""
         self._check_open()
 
-    def close(self):
+    def close(self) -> None:
         """Publish the file, or give it up if an exception is handled that was not when it was opened."""
         why = self._why_not() if self._state == "open" else None
         if why:
@@ -225,7 +230,7 @@ class SealingFile(io.BufferedIOBase):
         else:
             self.publish()
 
-    def publish(self):
+    def publish(self) -> None:
         """Publish the file, whatever exception is handled."""
         if self._state == "ended":
             return
@@ -241,7 +246,7 @@ class SealingFile(io.BufferedIOBase):
         self._state = "ended"
         self._handled = None
 
-    def discard(self):
+    def discard(self) -> None:
         """Give the file up; nothing is left of it."""
         state, self._state = self._state, "ended"
         self._handled = None
@@ -249,7 +254,12 @@ class SealingFile(io.BufferedIOBase):
         if state != "ended" and self._process == os.getpid():
             self._give_up()
 
-    def __exit__(self, kind, value, traceback):
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         if kind is None:
             self.publish()
         else:
@@ -298,7 +308,7 @@ class SealingFile(io.BufferedIOBase):
             yield
             self._state = "open"
 
-    def _check_open(self):
+    def _check_open(self) -> None:
         if self._state == "ended":
             raise ValueError("I/O operation on closed file")
         if self._process != os.getpid():
@@ -308,7 +318,7 @@ class SealingFile(io.BufferedIOBase):
 class SealedWriter(SealingFile):
     """A container in a file of this machine."""
 
-    def __init__(self, writer, name):
+    def __init__(self, writer: FileWriter, name: str | bytes) -> None:
         self._writer = writer
         super().__init__(name)
 
@@ -325,14 +335,20 @@ class SealedWriter(SealingFile):
 class SealedText(io.TextIOWrapper):
     """Text that is encrypted, and appears when it is closed, or not at all."""
 
-    def __init__(self, file, encoding=None, errors=None, newline=None):
+    def __init__(
+        self,
+        file: io.BufferedIOBase,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> None:
         super().__init__(file, encoding, errors, newline)
         # The class above leaves the mark of the byte order out in a file without seek().
         mark = BYTE_ORDER_MARKS.get(codecs.lookup(self.encoding).name)
         if mark is not None:
             file.write(mark)
 
-    def publish(self):
+    def publish(self) -> None:
         """Publish the file, whatever exception is handled."""
         if not self.closed:
             try:
@@ -342,20 +358,28 @@ class SealedText(io.TextIOWrapper):
                 self.buffer.discard()
                 raise
 
-    def discard(self):
+    def discard(self) -> None:
         """Give the file up; nothing is left of it."""
         self.buffer.discard()
 
-    def __exit__(self, kind, value, traceback):
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         if kind is None:
             self.publish()
         else:
             self.discard()
 
 
-def as_bytes(data):
+def as_bytes(data: Buffer) -> memoryview:
     """The bytes of any buffer."""
     view = memoryview(data)
+    # In a format, names of fields are between colons.
+    if any("O" in types or "&" in types for types in view.format.split(":")[::2]):
+        raise BufferError("the buffer holds references to objects, and no data")
     return view.cast("B") if view.nbytes else memoryview(bytearray())
 
 

@@ -9,6 +9,8 @@
 A path names the sealed file; its name needs no suffix. What is read is fetched, in whole chunks of 16 KiB, with each file's header and end.
 """
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import io
@@ -18,6 +20,8 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import fsspec
 from fsspec.callbacks import DEFAULT_CALLBACK
@@ -29,7 +33,16 @@ from fsspec.spec import AbstractBufferedFile
 from fsspec.utils import isfilelike
 
 from ._files import SealedText, SealingFile
-from ._wattlock import FileWriter, Identity, Tampered, Truncated, View, WattlockError, Writer
+from ._wattlock import (
+    FileWriter,
+    Identity,
+    Recipient,
+    Tampered,
+    Truncated,
+    View,
+    WattlockError,
+    Writer,
+)
 
 
 class WattlockFileSystem(ChainedFileSystem):
@@ -47,18 +60,18 @@ class WattlockFileSystem(ChainedFileSystem):
 
     def __init__(
         self,
-        fo=None,
+        fo: Any = None,
         *,
-        fs=None,
-        target_protocol=None,
-        target_options=None,
-        identities=None,
-        identity_file=None,
-        recipients=None,
-        passphrase=None,
-        format="wattlock",
-        **kwargs,
-    ):
+        fs: fsspec.AbstractFileSystem | None = None,
+        target_protocol: str | None = None,
+        target_options: dict[str, Any] | None = None,
+        identities: Identity | str | Sequence[Identity | str] | None = None,
+        identity_file: str | os.PathLike[str] | None = None,
+        recipients: Recipient | str | Sequence[Recipient | str] | None = None,
+        passphrase: str | None = None,
+        format: Literal["wattlock", "age"] = "wattlock",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.fs = fs or fsspec.filesystem(target_protocol or "file", **(target_options or {}))
         keys = [identities] if isinstance(identities, (str, Identity)) else list(identities or ())
@@ -84,7 +97,7 @@ class WattlockFileSystem(ChainedFileSystem):
 
     # Reading.
 
-    def info(self, path, **kwargs):
+    def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
         path = self._inner(path)
         found = dict(self.fs.info(path, **kwargs))
         if found.get("type") != "directory":
@@ -99,14 +112,16 @@ class WattlockFileSystem(ChainedFileSystem):
         # The length of a plaintext takes a look into its file, which a listing does not do.
         return [one if one.get("type") == "directory" else _without_size(one) for one in found]
 
-    def size(self, path):
+    def size(self, path: str) -> int | None:
         return self.info(path).get("size")
 
     def du(self, path, total=True, maxdepth=None, withdirs=False, **kwargs):
         sizes = {name: self.size(name) for name in self.find(path, maxdepth=maxdepth, **kwargs)}
         return sum(sizes.values()) if total else sizes
 
-    def cat_file(self, path, start=None, end=None, **kwargs):
+    def cat_file(
+        self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any
+    ) -> bytes:
         path = self._inner(path)
         view = self._view(path)
         start, end = _bounds(start, end, view.size)
@@ -207,7 +222,9 @@ class WattlockFileSystem(ChainedFileSystem):
 
     # Writing, and what needs no key.
 
-    def pipe_file(self, path, value, mode="overwrite", **kwargs):
+    def pipe_file(
+        self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any
+    ) -> None:
         with self.open(path, "xb" if mode == "create" else "wb", **kwargs) as file:
             file.write(value)
 
@@ -248,7 +265,7 @@ class WattlockFileSystem(ChainedFileSystem):
     def rmdir(self, path):
         self.fs.rmdir(self._inner(path))
 
-    def exists(self, path, **kwargs):
+    def exists(self, path: str, **kwargs: Any) -> bool:
         return self.fs.exists(self._inner(path), **kwargs)
 
     def isdir(self, path):
