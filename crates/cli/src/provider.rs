@@ -7,14 +7,14 @@ mod tls;
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use rustix::process::geteuid;
 use wattlock_file::Shown;
 use wattlock_host::exit::{Ended, print, unavailable, usage};
-use wattlock_provider::configuration::{self, Configuration, find};
+use wattlock_provider::configuration::{self, Configuration, System, find};
 use wattlock_provider::statistics::services;
 
 use crate::args;
@@ -37,13 +37,26 @@ fn config(args: &args::ProviderConfig) -> Ended {
     let module = find(args.provider.as_deref()).map_err(unavailable)?;
     let settings = settings(args)?;
     check_library(&module)?;
+    let system = System::read(&system_file());
+    let system = system
+        .map_err(|why| anyhow!("cannot add the provider to the system's configuration: {why}"))?;
     let configuration = Configuration {
         module: &module,
         statistics: args.statistics.as_deref(),
         settings: &settings,
+        system: system.as_ref(),
     };
     print(&configuration.text().map_err(usage)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The `openssl.cnf` of the program openssl of `PATH`, or else the one that most distributions have.
+fn system_file() -> PathBuf {
+    let asked = Command::new("openssl").args(["version", "-d"]).stderr(Stdio::null()).output();
+    let said = asked.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    // OPENSSLDIR: "/usr/lib/ssl"
+    let folder = said.ok().and_then(|said| Some(PathBuf::from(said.split('"').nth(1)?)));
+    folder.unwrap_or_else(|| "/etc/ssl".into()).join("openssl.cnf")
 }
 
 /// Refuses a file that OpenSSL could never load: programs that read the configuration would go on

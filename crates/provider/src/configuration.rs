@@ -1,7 +1,12 @@
 //! Writes the settings with which OpenSSL and nginx use the provider.
 
+mod system;
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+
+use system::Sections;
+pub use system::System;
 
 /// An `openssl.cnf` with the provider, and OpenSSL's own for all that it has not.
 pub struct Configuration<'a> {
@@ -11,6 +16,8 @@ pub struct Configuration<'a> {
     pub statistics: Option<&'a str>,
     /// More of its settings, by name.
     pub settings: &'a [(&'static str, String)],
+    /// The system's configuration, which is included with its policies; without it, the file stands alone.
+    pub system: Option<&'a System>,
 }
 
 impl Configuration<'_> {
@@ -20,14 +27,40 @@ impl Configuration<'_> {
     /// A path that cannot be written in it.
     pub fn text(&self) -> Result<String, String> {
         let mut text = String::from(HEAD);
-        let _ = writeln!(text, "module = {}", value(self.module)?);
+        let sections = match self.system {
+            Some(system) => {
+                let file = value(&system.file)?;
+                let _ = writeln!(text, "{INCLUDED}.include {file}\n");
+                system.sections.clone()
+            }
+            None => Sections::own(),
+        };
+        let Sections { init, is_own, providers, default, algorithms, properties, sets_random } =
+            sections;
+        if is_own {
+            // An included file ends in a section of its own.
+            let _ = writeln!(text, "[default]\nopenssl_conf = {init}\n");
+        }
+        let _ = write!(text, "[{init}]\nproviders = {providers}\nalg_section = {algorithms}\n");
+        if sets_random {
+            text += "random = wattlock_random\n";
+        }
+        let _ =
+            write!(text, "\n[{providers}]\ndefault = {default}\nwattlock = wattlock_provider\n");
+        let _ = write!(text, "{DEFAULT}[{default}]\nactivate = 1\n");
+        let _ =
+            write!(text, "\n[wattlock_provider]\nactivate = 1\nmodule = {}\n", value(self.module)?);
         if let Some(name) = self.statistics {
             let _ = writeln!(text, "statistics = {}", value(Path::new(name))?);
         }
         for (name, setting) in self.settings {
             let _ = writeln!(text, "{name} = {}", value(Path::new(setting))?);
         }
-        Ok(text + TAIL)
+        let _ = write!(text, "{PREFER}[{algorithms}]\ndefault_properties = {properties}\n");
+        if sets_random {
+            text += RANDOM;
+        }
+        Ok(text)
     }
 }
 
@@ -49,39 +82,31 @@ fn value(path: &Path) -> Result<String, String> {
 
 const HEAD: &str = "\
 # Makes OpenSSL use Wattlock's ciphers. Save this file and set OPENSSL_CONF=FILE in the environment
-# of one service only, never for the whole system. It replaces the system's openssl.cnf there: copy
-# policies such as MinProtocol.
+# of one service only, never for the whole system. It takes the place of the system's openssl.cnf there.
 #
 # Who gains most: nginx with the settings of `wattlock provider config --nginx`, and programs that
 # write 64 KiB or more at once in TLS 1.2; there, all records of a write are sealed in one call.
 # Other programs (Apache, HAProxy, stunnel, openssl s_server), and TLS 1.3, encrypt one record or
 # message at a time. With AES-GCM they gain much against OpenSSL 3.0, and less against 3.5 and later;
 # updates of less than 256 bytes can be slower there.
-openssl_conf = wattlock_openssl
 
-[wattlock_openssl]
-providers = wattlock_providers
-alg_section = wattlock_algorithms
-random = wattlock_random
-
-[wattlock_providers]
-default = wattlock_default
-wattlock = wattlock_provider
-
-# OpenSSL's own provider supplies everything else.
-[wattlock_default]
-activate = 1
-
-[wattlock_provider]
-activate = 1
 ";
 
-const TAIL: &str = "
+const INCLUDED: &str = "\
+# The system's configuration, with its policies such as MinProtocol and CipherString; what follows is
+# added to it. A service in a chroot needs this file there as well: OpenSSL passes over a missing one.
+";
+
+const DEFAULT: &str = "
+# OpenSSL's own provider supplies everything else.
+";
+
+const PREFER: &str = "
 # Prefer Wattlock's ciphers, and fall back to OpenSSL's. Do not use ?provider=wattlock: it has no effect
 # in programs that select a provider, such as stunnel.
-[wattlock_algorithms]
-default_properties = ?x.wattlock=yes
+";
 
+const RANDOM: &str = "
 # Without this section, OpenSSL before 3.5 uses Wattlock's AES-256-CTR for its random numbers.
 [wattlock_random]
 random = HASH-DRBG
@@ -177,6 +202,7 @@ mod tests {
             module: Path::new("/a b/$x#\"lib'.so"),
             statistics: Some("nginx"),
             settings: &[("multiblock", "0".into())],
+            system: None,
         };
         let text = configuration.text().unwrap_or_default();
         assert!(text.contains("module = /a b/\\$x\\#\\\"lib\\'.so\n"), "{text}");

@@ -15,7 +15,8 @@ pub enum Provider {
 
 /// Print an openssl.cnf that loads Wattlock's ciphers, or nginx settings.
 ///
-/// Set OPENSSL_CONF=FILE in the environment of one service only. Compared with OpenSSL's own
+/// Set OPENSSL_CONF=FILE in the environment of one service only. The file includes the system's
+/// openssl.cnf, so that policies such as MinProtocol stay in force. Compared with OpenSSL's own
 /// ciphers, nginx with the `--nginx` settings and programs that write 64 KiB or more at once in
 /// TLS 1.2 gain most. Others gain with AES-GCM, CTR and CBC decryption, more with OpenSSL 3.0 than
 /// with later ones; AES-GCM in updates of less than 256 bytes can be slower with 3.5 and later.

@@ -90,7 +90,8 @@ impl OpenSsl {
         let statistics = SharedTable::new().context("cannot make a memory file")?;
         let configuration = directory.join("openssl.cnf");
         let setting = statistics.setting();
-        let settings = Configuration { module, statistics: Some(&setting), settings: &[] };
+        let settings =
+            Configuration { module, statistics: Some(&setting), settings: &[], system: None };
         fs::write(&configuration, settings.text().map_err(unavailable)?)?;
         let (directory, module) = (directory.to_owned(), module.to_owned());
         let (version, before, disagreed) =

@@ -13,7 +13,7 @@ use wattlock_testing::{free_port, has_program, skip, wait_until};
 use crate::support::{Place, assert_exit, is_root, stderr, stdout, wattlock};
 
 /// The provider, which cargo builds into the folder of the tests.
-fn module() -> Option<PathBuf> {
+pub fn module() -> Option<PathBuf> {
     let module = std::env::current_exe().unwrap().with_file_name("libwattlock_provider.so");
     if !module.is_file() {
         skip("provider", "libwattlock_provider.so was not built with the tests");

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 
 use crate::support::{Place, assert_exit, installed, stderr, stdout, wattlock};
 
@@ -124,6 +126,91 @@ fn the_provider_gets_its_settings() {
     assert_exit(&refused, 4);
     assert!(stderr(&refused).contains("it is no ELF shared library"), "{}", stderr(&refused));
     assert_eq!(stdout(&refused), "");
+}
+
+/// `provider config` on a system whose openssl.cnf has this text; `@` in it is the folder d.
+fn config_on_a_system(place: &Place, module: &Path, text: &str) -> Output {
+    let folder = place.path("d");
+    let folder = folder.to_str().unwrap();
+    fs::create_dir_all(place.path("d/bin")).unwrap();
+    place.write("d/openssl.cnf", text.replace('@', folder).as_bytes());
+    let openssl = place
+        .write("d/bin/openssl", format!("#!/bin/sh\necho 'OPENSSLDIR: \"{folder}\"'\n").as_bytes());
+    fs::set_permissions(openssl, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    wattlock()
+        .env("PATH", format!("{folder}/bin:{path}"))
+        .args(["provider", "config", "--provider"])
+        .arg(module)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn the_systems_policy_stays_in_force() {
+    let Some(module) = crate::provider::module() else { return };
+    if !installed("openssl") {
+        return;
+    }
+    let place = Place::new();
+    place.write("d/policy.cnf", b"MinProtocol = TLSv1.3\n");
+    // As Debian has it, and as Fedora.
+    let files = [
+        "openssl_conf = init\n[init]\nssl_conf = ssl\n[ssl]\nsystem_default = policy\n[policy]\n\
+         MinProtocol = TLSv1.3\n",
+        "openssl_conf = init\n[init]\nproviders = all\nssl_conf = ssl\nalg_section = algorithms\n[all]\n\
+         default = one\n[one]\nactivate = 1\n[ssl]\nsystem_default = policy\n[policy]\n\
+         .include = @/policy.cnf\n[algorithms]\ndefault_properties = ?fips=no\n",
+    ];
+    for text in files {
+        let made = config_on_a_system(&place, &module, text);
+        assert_exit(&made, 0);
+        let configuration = place.write("d/wattlock.cnf", &made.stdout);
+        let openssl = || {
+            let mut command = Command::new("openssl");
+            command.env("OPENSSL_CONF", &configuration);
+            command
+        };
+        let listed =
+            openssl().args(["list", "-cipher-algorithms", "-propquery", ""]).output().unwrap();
+        assert!(stdout(&listed).contains("@ wattlock"), "{}{}", stdout(&listed), stderr(&listed));
+        let certificate = wattlock_testing::certificate();
+        let mut server = openssl()
+            .args(["s_server", "-WWW", "-naccept", "2", "-accept", "127.0.0.1:0", "-cert"])
+            .arg(certificate.join("cert.pem"))
+            .arg("-key")
+            .arg(certificate.join("key.pem"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let accept = lines.find(|line| line.starts_with("ACCEPT")).unwrap();
+        let address = format!("127.0.0.1:{}", accept.rsplit(':').next().unwrap().trim());
+        // The clients have no configuration: only the server's keeps the first one out.
+        let gets_in = |version: &str| {
+            let mut client = Command::new("openssl");
+            client.env("OPENSSL_CONF", "").args(["s_client", version, "-connect", &address]);
+            client.stdin(Stdio::null()).output().unwrap().status.success()
+        };
+        assert_eq!((gets_in("-tls1_2"), gets_in("-tls1_3")), (false, true), "{text}");
+        server.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_policy_that_excludes_the_provider_is_not_replaced() {
+    let place = Place::new();
+    let module = place.write("d/provider.so", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0");
+    let refused = config_on_a_system(
+        &place,
+        &module,
+        "openssl_conf = init\n[init]\nalg_section = algorithms\n[algorithms]\ndefault_properties = fips=yes\n",
+    );
+    assert_exit(&refused, 1);
+    assert_eq!(stdout(&refused), "");
+    let said = stderr(&refused);
+    assert!(said.contains("d/openssl.cnf: default_properties demands fips=yes"), "{said}");
 }
 
 #[test]

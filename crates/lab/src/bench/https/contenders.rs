@@ -378,7 +378,8 @@ pub fn configure(
     settings: &[(&'static str, String)],
 ) -> anyhow::Result<()> {
     let setting = statistics.setting();
-    let configuration = Configuration { module, statistics: Some(&setting), settings };
+    let configuration =
+        Configuration { module, statistics: Some(&setting), settings, system: None };
     fs::write(file, configuration.text().map_err(unavailable)?)?;
     Ok(())
 }

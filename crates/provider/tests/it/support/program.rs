@@ -52,7 +52,8 @@ impl Place {
         fs::write(place.path("key.pem"), key).unwrap();
         fs::write(place.path("cert.pem"), certificate).unwrap();
         let (module, statistics) = (module(), Some(&*place.name));
-        let configuration = Configuration { module: &module, statistics, settings: &[] };
+        let settings = &[("gcm", "1".to_owned())];
+        let configuration = Configuration { module: &module, statistics, settings, system: None };
         fs::write(place.path("wattlock.cnf"), configuration.text().unwrap()).unwrap();
         for name in ["", "pages"] {
             fs::set_permissions(place.path(name), fs::Permissions::from_mode(0o755)).unwrap();
