@@ -67,6 +67,8 @@ fn offered(library: &Library, version: &str, settings: &[(&'static CStr, &str)])
         *mut *mut c_void,
     ) -> c_int;
     let mut texts = vec![(c"openssl-version", CString::new(version).unwrap())];
+    // On every CPU.
+    texts.push((c"gcm", CString::new("1").unwrap()));
     texts.extend(settings.iter().map(|(name, text)| (*name, CString::new(*text).unwrap())));
     let core = Core { texts };
     let functions = [

@@ -114,6 +114,7 @@ impl Evp {
     /// `None`, and a line that says so, where there is no such libcrypto.
     pub fn load(modules: &Modules) -> Option<Self> {
         let mut evp = Self::without_providers(modules)?;
+        evp.configure(&modules.path().join("openssl.cnf"));
         for name in [c"default", c"wattlock"] {
             if let Err(error) = evp.provider(name) {
                 panic!("{name:?} was not loaded: {error}");

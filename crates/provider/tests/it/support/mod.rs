@@ -25,8 +25,10 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Both providers, ours preferred, with `settings` in its section.
+    /// Both providers, ours preferred, with `settings` in its section. Unless these say otherwise, it has AES-GCM, which
+    /// it leaves to OpenSSL on some CPUs.
     pub fn new(openssl: OpenSsl, settings: &str) -> Self {
+        let gcm = if settings.contains("gcm = ") { "" } else { "gcm = 1\n" };
         let folder = TempDir::new().unwrap();
         symlink(module(), folder.path().join("wattlock.so")).unwrap();
         let config = format!(
@@ -34,7 +36,7 @@ impl Modules {
              [init]\nproviders = provider_list\nalg_section = algorithms\n\
              [provider_list]\ndefault = default_section\nwattlock = wattlock_section\n\
              [default_section]\nactivate = 1\n\
-             [wattlock_section]\nactivate = 1\n{settings}\n\
+             [wattlock_section]\nactivate = 1\n{gcm}{settings}\n\
              [algorithms]\ndefault_properties = ?provider=wattlock\n"
         );
         fs::write(folder.path().join("openssl.cnf"), config).unwrap();
