@@ -15,7 +15,7 @@ mod tally;
 pub use document::LANES;
 pub use find::{Found, Service, services};
 pub use row::{LaneCounts, Statistics};
-pub use table::{Multiblock, SharedTable, is_name};
+pub use table::{Loaded, Multiblock, SharedTable, is_name};
 pub(crate) use table::{
     count_call, count_event, count_lane, leave_row, note_device, note_multiblock, note_threshold,
     set_up,

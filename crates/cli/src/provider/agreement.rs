@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use wattlock_host::exit::unavailable;
 use wattlock_provider::configuration::Configuration;
-use wattlock_provider::statistics::{Counts, Multiblock, Path as Way, SharedTable};
+use wattlock_provider::statistics::{Counts, Loaded, Path as Way, SharedTable};
 
 /// An OpenSSL, as its program.
 pub struct OpenSsl {
@@ -227,13 +227,13 @@ impl OpenSsl {
         Ok(now.minus(self.before.replace(now)))
     }
 
-    /// Whether the provider offered many records, and the version of its OpenSSL; `None` before a
+    /// The OpenSSL that loaded the provider, and whether that offered it many records; `None` before a
     /// program loaded it.
     ///
     /// # Errors
     /// Statistics that cannot be read.
-    pub fn multiblock(&self) -> anyhow::Result<Option<(Multiblock, String)>> {
-        Ok(self.statistics.multiblock()?)
+    pub fn loaded(&self) -> anyhow::Result<Option<Loaded>> {
+        Ok(self.statistics.loaded()?.into_iter().next())
     }
 
     /// True if the provider's self-check failed in any process that was asked so far: then it seals

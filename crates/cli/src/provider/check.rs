@@ -7,6 +7,7 @@ use anyhow::Context;
 use serde_json::json;
 use wattlock_host::exit::{Ended, FAILURE, print, unavailable};
 use wattlock_host::signals;
+use wattlock_provider::statistics::Multiblock;
 use wattlock_report::columns::Columns;
 
 use super::agreement::{Checked, OpenSsl};
@@ -34,7 +35,8 @@ pub fn run(args: &args::ProviderCheck) -> Ended {
     checked.extend(tls::check(&openssl, &ciphers)?);
     let all_checked = only_tls.iter().all(|cipher| tls::uses(cipher));
     let self_check = !openssl.disagreed();
-    let multiblock = openssl.multiblock()?;
+    let loaded = openssl.loaded()?;
+    let multiblock = loaded.as_ref().and_then(|loaded| loaded.multiblock);
     let all_right =
         !checked.is_empty() && all_checked && self_check && checked.iter().all(Checked::is_right);
     if args.json {
@@ -47,7 +49,7 @@ pub fn run(args: &args::ProviderCheck) -> Ended {
             "rows": rows,
             "only_in_tls": only_tls,
             "self_check": self_check,
-            "multiblock": multiblock.as_ref().map(|(multiblock, _)| multiblock.name()),
+            "multiblock": multiblock.map(Multiblock::name),
             "right": all_right,
         });
         print(&(serde_json::to_string_pretty(&document)? + "\n"))?;
@@ -63,11 +65,9 @@ pub fn run(args: &args::ProviderCheck) -> Ended {
             table.row([cipher.to_string(), how.to_owned()]);
         }
         text += &table.to_string();
-        if let Some((multiblock, version)) = &multiblock {
-            text += &format!(
-                "writes of several records: {}\n",
-                statistics::offer(*multiblock, version)
-            );
+        if let Some((multiblock, loaded)) = multiblock.zip(loaded) {
+            let offer = statistics::offer(multiblock, &loaded.openssl);
+            text += &format!("writes of several records: {offer}\n");
         }
         if !ciphers.iter().any(|cipher| cipher.ends_with("-GCM")) {
             text += WITHOUT_GCM;
@@ -76,6 +76,7 @@ pub fn run(args: &args::ProviderCheck) -> Ended {
             text +=
                 "the provider's self-check FAILED: it seals records one by one; please report it\n";
         }
+        text += NODE;
         if all_right {
             text += "all ciphers agree\n";
         }
@@ -89,6 +90,12 @@ pub fn run(args: &args::ProviderCheck) -> Ended {
     }
     Ok(FAILURE.into())
 }
+
+/// What is said of a program that loads no provider, and says nothing.
+const NODE: &str = "\
+Node.js ignores this configuration without a message, because it reads the section nodejs_conf: start it
+with node --openssl-shared-config.
+";
 
 /// What is said of AES-GCM where OpenSSL keeps it.
 const WITHOUT_GCM: &str = "\

@@ -3,15 +3,19 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use wattlock_provider::statistics::{Counts, Found, LANES, Multiblock, Service, Statistics};
+use wattlock_provider::statistics::{
+    Counts, Found, LANES, Loaded, Multiblock, Service, Statistics,
+};
 use wattlock_report::columns::Columns;
 
 /// One service, for people.
 pub fn service(service: &Service) -> String {
-    let openssl = &service.openssl;
-    let mut text = format!("service {}, OpenSSL {openssl}\n", service.name);
-    if let Some(multiblock) = service.multiblock {
-        let _ = writeln!(text, "  writes of several records: {}", offer(multiblock, openssl));
+    let versions: Vec<_> = service.loaded.iter().map(|one| one.openssl.as_str()).collect();
+    let mut text = format!("service {}, OpenSSL {}\n", service.name, versions.join(" and "));
+    for Loaded { openssl, multiblock } in &service.loaded {
+        let Some(multiblock) = multiblock else { continue };
+        let of = if versions.len() > 1 { format!(" of OpenSSL {openssl}") } else { String::new() };
+        let _ = writeln!(text, "  writes of several records{of}: {}", offer(*multiblock, openssl));
     }
     for one in &service.processes {
         text += &format!("process {}\n{}", one.process, counts(one));
@@ -71,14 +75,19 @@ fn counts(statistics: &Statistics) -> String {
 
 /// `wattlock-provider-stats/3`.
 pub fn document(found: &Found) -> Value {
+    let multiblock = |loaded: &Loaded| loaded.multiblock.map(Multiblock::name);
     let services: Vec<Value> = found
         .services
         .iter()
         .map(|service| {
             json!({
                 "name": service.name,
-                "openssl": service.openssl,
-                "multiblock": service.multiblock.map(Multiblock::name),
+                "openssl": service.loaded.first().map_or("", |last| &last.openssl),
+                "multiblock": service.loaded.first().and_then(multiblock),
+                "earlier_openssl": service.loaded.get(1).map(|earlier| json!({
+                    "openssl": earlier.openssl,
+                    "multiblock": multiblock(earlier),
+                })),
                 "processes": service.processes,
                 "earlier": { "paths": service.earlier.paths() },
             })

@@ -374,3 +374,83 @@ fn nothing_to_show_is_said_and_a_name_that_cannot_be_is_refused() {
         assert!(said.lines().any(|line| line.starts_with('#') && line.contains(part)), "{part}");
     }
 }
+
+/// A process that has loaded the provider by these libcryptos and waits until its input ends.
+const TWO: &str = "\
+import ctypes, os, sys
+for path in sys.argv[2:]:
+    crypto = ctypes.CDLL(path)
+    crypto.OSSL_LIB_CTX_new.restype = ctypes.c_void_p
+    library = ctypes.c_void_p(crypto.OSSL_LIB_CTX_new())
+    assert crypto.OSSL_LIB_CTX_load_config(library, os.fsencode(sys.argv[1])) == 1
+print('loaded', flush=True)
+sys.stdin.read()
+";
+
+#[test]
+fn stats_name_both_openssls_of_a_process() {
+    let Some(module) = module() else { return };
+    let test = std::env::current_exe().unwrap();
+    let built = test.ancestors().map(|folder| folder.join("openssl-3.5/lib/libcrypto.so"));
+    let Some(built) = built.into_iter().find(|file| file.is_file()) else {
+        return skip("openssl-3.5", "`cargo xtask openssl 3.5` has not built it");
+    };
+    if !has_program("python3") || !has_program("openssl") {
+        return;
+    }
+    let system = Command::new("openssl").arg("version").output().unwrap();
+    let system = stdout(&system).split(' ').nth(1).unwrap().to_owned();
+    let place = Place::new();
+    let name = format!("two-{}", std::process::id());
+    let configuration = configuration(&place, &module, &name);
+    let mut python = Command::new("python3");
+    python.args(["-c", TWO]).arg(configuration).arg("libcrypto.so.3").arg(built);
+    let mut process = Server(python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+    let mut said = String::new();
+    BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!(said, "loaded\n");
+    let ran = wattlock().args(["provider", "stats", &name]).output().unwrap();
+    let text = stdout(&ran);
+    assert!(text.starts_with(&format!("service {name}, OpenSSL 3.5.")), "{text}");
+    assert!(text.lines().next().unwrap().ends_with(&format!(" and {system}")), "{text}");
+    let line = format!("  writes of several records of OpenSSL {system}: on");
+    assert!(text.lines().any(|found| found == line), "{text}");
+    let service = &stats(&name)["services"][0];
+    assert!(service["openssl"].as_str().unwrap().starts_with("3.5."), "{service}");
+    assert_eq!(service["earlier_openssl"]["openssl"], system.as_str(), "{service}");
+}
+
+/// Node.js reads another section: `provider check` says so, and what helps.
+#[test]
+fn node_takes_the_provider_only_with_an_option() {
+    let Some(module) = module() else { return };
+    if !has_program("node") {
+        return;
+    }
+    let checked =
+        wattlock().args(["provider", "check", "--provider"]).arg(&module).output().unwrap();
+    assert_exit(&checked, 0);
+    assert!(stdout(&checked).contains("node --openssl-shared-config"), "{}", stdout(&checked));
+    let place = Place::new();
+    let name = format!("node-{}", std::process::id());
+    let configuration = configuration(&place, &module, &name);
+    let used = |options: &[&str]| {
+        let mut node = Command::new("node");
+        node.args(options).args(["-e", NODE]).env("OPENSSL_CONF", &configuration);
+        let mut node = Server(node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+        let mut said = String::new();
+        BufReader::new(node.0.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "encrypted\n");
+        !processes(&stats(&name)).is_empty()
+    };
+    assert_eq!((used(&[]), used(&["--openssl-shared-config"])), (false, true));
+}
+
+/// Encrypts, says so, and waits until its input ends.
+const NODE: &str = "\
+const crypto = require('crypto');
+const cipher = crypto.createCipheriv('aes-256-ctr', Buffer.alloc(32), Buffer.alloc(16));
+cipher.update(Buffer.alloc(1000));
+console.log('encrypted');
+process.stdin.resume();
+";

@@ -9,17 +9,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::row::Statistics;
-use super::table::{Multiblock, PREFIX, TableCopy};
+use super::table::{Loaded, PREFIX, TableCopy};
 
 /// A program that loaded the provider with statistics, and the processes that it forked.
 #[derive(Clone, Debug)]
 pub struct Service {
     /// The setting `statistics`.
     pub name: String,
-    /// The version of its OpenSSL.
-    pub openssl: String,
-    /// Whether many records are offered; `None` for a value of a later version.
-    pub multiblock: Option<Multiblock>,
+    /// The OpenSSLs that loaded the provider: the last one first, and another that did before, if there was one.
+    pub loaded: Vec<Loaded>,
     /// Processes that run and have counted, by their ids.
     pub processes: Vec<Statistics>,
     /// What processes counted that have ended or lost their row, together.
@@ -113,8 +111,7 @@ impl Mapped {
         }
         Ok(Service {
             name: self.name,
-            openssl: copied.openssl,
-            multiblock: copied.multiblock,
+            loaded: copied.loaded,
             processes: processes.into_values().collect(),
             earlier,
         })

@@ -31,10 +31,8 @@ const ROWS: usize = 127;
 #[repr(C)]
 pub(super) struct Table {
     magic: [u8; 16],
-    /// What [`Multiblock`] the process decided that loaded the provider last.
-    multiblock: AtomicU64,
-    /// The version of its OpenSSL, zeros behind it.
-    openssl: [AtomicU64; VERSION_LEN / 8],
+    /// The OpenSSL that loaded the provider last, and the one before it of another version: a program may have two.
+    loaded: [Loader; 2],
     /// Rows that were taken so far.
     taken: AtomicU64,
     /// Where the search for a row goes on.
@@ -42,6 +40,15 @@ pub(super) struct Table {
     /// What processes counted that have no row any more.
     earlier: [AtomicU64; NUMBERS],
     rows: [Row; ROWS],
+}
+
+/// An OpenSSL that loaded the provider.
+#[repr(C)]
+struct Loader {
+    /// What [`Multiblock`] was decided for it.
+    multiblock: AtomicU64,
+    /// Its version, zeros behind it; all zeros for none.
+    version: [AtomicU64; VERSION_LEN / 8],
 }
 
 /// Lines of the cache are no two processes'.
@@ -54,7 +61,7 @@ struct Row {
     numbers: [AtomicU64; NUMBERS],
 }
 
-const MAGIC: [u8; 16] = *b"wattlock-stats/4";
+const MAGIC: [u8; 16] = *b"wattlock-stats/5";
 /// The magic without its version.
 const ANY_VERSION: &[u8] = b"wattlock-stats/";
 /// Bytes of a version of OpenSSL.
@@ -335,8 +342,22 @@ pub(crate) fn note_device(name: &str) {
 /// Notes whether many records are offered, and which OpenSSL is asked.
 pub(crate) fn note_multiblock(multiblock: Multiblock, openssl: &str) {
     let Some(table) = table() else { return };
-    table.multiblock.store(multiblock as u64, Ordering::Relaxed);
-    put_text::<VERSION_LEN>(&table.openssl, openssl);
+    let [last, before] = &table.loaded;
+    let mut version = [const { AtomicU64::new(0) }; VERSION_LEN / 8];
+    put_text::<VERSION_LEN>(&version, openssl);
+    let is_last = last
+        .version
+        .iter()
+        .zip(&mut version)
+        .all(|(one, other)| one.load(Ordering::Relaxed) == *other.get_mut());
+    if !is_last {
+        before.multiblock.store(last.multiblock.load(Ordering::Relaxed), Ordering::Relaxed);
+        for (place, word) in before.version.iter().zip(&last.version) {
+            place.store(word.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+    last.multiblock.store(multiblock as u64, Ordering::Relaxed);
+    put_text::<VERSION_LEN>(&last.version, openssl);
 }
 
 /// Puts as much of a text as fits, and zeros behind it.
@@ -350,15 +371,36 @@ fn put_text<const N: usize>(places: &[AtomicU64], text: &str) {
     }
 }
 
+/// An OpenSSL that loaded the provider, as it was noted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// The version of OpenSSL.
+    pub openssl: String,
+    /// Whether it is offered many records; `None` for a value of a later version.
+    pub multiblock: Option<Multiblock>,
+}
+
 /// A copy of a table.
 #[derive(Clone, Debug)]
 pub(super) struct TableCopy {
-    pub(super) multiblock: Option<Multiblock>,
-    pub(super) openssl: String,
+    /// The OpenSSLs that loaded the provider: the last one first, and another that did before, if there was one.
+    pub(super) loaded: Vec<Loaded>,
     /// What processes counted that have no row any more.
     pub(super) earlier: Statistics,
     /// Processes with a row, the latest first.
     pub(super) rows: Vec<Statistics>,
+}
+
+impl Loaded {
+    /// That of a [`Loader`]'s numbers.
+    fn of(words: &[u64]) -> Self {
+        let version: Vec<u8> = words[1..].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let version = version.split(|&byte| byte == 0).next().unwrap_or_default();
+        Self {
+            openssl: String::from_utf8_lossy(version).into_owned(),
+            multiblock: Multiblock::of(words[0]),
+        }
+    }
 }
 
 impl TableCopy {
@@ -382,9 +424,9 @@ impl TableCopy {
         let words: Vec<u64> =
             bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
         let numbers = |at: usize| std::array::from_fn(|index| words[at + index]);
-        let version: Vec<u8> =
-            words[3..3 + VERSION_LEN / 8].iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let version = version.split(|&byte| byte == 0).next().unwrap_or_default();
+        let first = offset_of!(Table, loaded) / 8;
+        let loaders = words[first..].chunks_exact(size_of::<Loader>() / 8).take(2);
+        let loaded = loaders.map(Loaded::of).filter(|loaded| !loaded.openssl.is_empty());
         let earlier = offset_of!(Table, earlier) / 8;
         let rows = offset_of!(Table, rows) / 8;
         let mut taken: Vec<(u64, Statistics)> = (0..ROWS)
@@ -396,8 +438,7 @@ impl TableCopy {
             .collect();
         taken.sort_by_key(|(order, _)| std::cmp::Reverse(*order));
         Ok(Self {
-            multiblock: Multiblock::of(words[2]),
-            openssl: String::from_utf8_lossy(version).into_owned(),
+            loaded: loaded.collect(),
             earlier: Statistics::new(0, numbers(earlier)),
             rows: taken.into_iter().map(|(_, row)| row).collect(),
         })
@@ -432,13 +473,11 @@ impl SharedTable {
         Ok(copied.rows.into_iter().chain([copied.earlier]).collect())
     }
 
-    /// Whether the last process that loaded the provider offered many records, and the version of
-    /// its OpenSSL; `None` before any did.
+    /// The OpenSSLs that loaded the provider: the last one first, and another that did before, if there was one.
     ///
     /// # Errors
     /// That it cannot be read.
-    pub fn multiblock(&self) -> io::Result<Option<(Multiblock, String)>> {
-        let copied = TableCopy::of(&self.0)?;
-        Ok(copied.multiblock.filter(|_| !copied.openssl.is_empty()).map(|it| (it, copied.openssl)))
+    pub fn loaded(&self) -> io::Result<Vec<Loaded>> {
+        Ok(TableCopy::of(&self.0)?.loaded)
     }
 }

@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 
 use libloading::Library;
-use wattlock_provider::statistics::{Multiblock, SharedTable};
+use wattlock_provider::statistics::{Loaded, Multiblock, SharedTable};
 
 use crate::support::evp::Param;
 use crate::support::installation::alone;
@@ -140,7 +140,30 @@ fn many_records_are_offered_to_tested_versions_only() {
             let mut settings = vec![(c"statistics", statistics.as_str())];
             settings.extend(multiblock.map(|text| (c"multiblock", text)));
             assert_eq!(offered(&library, version, &settings), offer, "{version}, {multiblock:?}");
-            assert_eq!(table.multiblock().unwrap(), Some((noted, version.to_owned())));
+            let last = Loaded { openssl: version.to_owned(), multiblock: Some(noted) };
+            assert_eq!(table.loaded().unwrap()[0], last);
         }
+    });
+}
+
+/// A program may have two OpenSSLs, which share the module and its table.
+#[test]
+fn a_table_names_both_openssls_of_a_process() {
+    alone(module_path!(), "a_table_names_both_openssls_of_a_process", || {
+        // SAFETY: its initialisers may run in any program.
+        let library = unsafe { Library::new(module()) }.unwrap();
+        let table = SharedTable::new().unwrap();
+        let statistics = table.setting();
+        let loaded = |version: &str| {
+            offered(&library, version, &[(c"statistics", statistics.as_str())]);
+            let versions = table.loaded().unwrap().into_iter();
+            versions.map(|one| (one.openssl, one.multiblock.unwrap())).collect::<Vec<_>>()
+        };
+        let [old, new] = [("3.0.19", Multiblock::Offered), ("4.1.0", Multiblock::Untested)]
+            .map(|(version, multiblock)| (version.to_owned(), multiblock));
+        assert_eq!(loaded("3.0.19"), [old.clone()]);
+        assert_eq!(loaded("3.0.19"), [old.clone()]);
+        assert_eq!(loaded("4.1.0"), [new.clone(), old.clone()]);
+        assert_eq!(loaded("4.1.0"), [new, old]);
     });
 }
