@@ -123,6 +123,13 @@ pub trait Inlet: Send {
         None
     }
 
+    /// True if the sender lost nothing, although its connection broke: each message was acknowledged, or the sender had
+    /// said that it ends. `has_unsent` says that the last answers were not sent.
+    fn is_acknowledged(&self, has_unsent: bool) -> bool {
+        let _ = has_unsent;
+        false
+    }
+
     /// What the sender is told when nothing more is taken from it.
     fn farewell(&self) -> &'static [u8] {
         b""

@@ -52,18 +52,20 @@ pub(super) async fn serve(
         long: 0,
     };
     let read = connection.read().await;
-    let ended = connection.end(&read).await;
+    let end = connection.end_of(&read);
+    // The stream may be over; that is reported elsewhere.
+    let _ = connection.end(&read, end).await;
     drop(connection);
     let _ = socket.say_end();
     let counters = &served.counters;
     counters.open.fetch_sub(1, Ordering::Relaxed);
-    let (why, counter) = match (read, ended) {
+    let (why, counter) = match (read, end) {
         // The whole stream ended; its error is reported elsewhere.
         (Err(Error::Ended | Error::Window(_) | Error::Unread(_)), _) => return,
         (Err(error @ Error::Silent(_)), _) => (error, &counters.idle),
-        (Err(error), _) => (error, &counters.cut),
-        (Ok(End::Cut), _) => (Error::Cut, &counters.cut),
-        (Ok(_), _) => return,
+        (Err(error), End::Cut) => (error, &counters.cut),
+        (Ok(_), End::Cut) => (Error::Cut, &counters.cut),
+        _ => return,
     };
     Counters::add(counter, 1);
     (served.notify)(Notice::Cut { who, why: chain(&why) });
@@ -364,16 +366,27 @@ impl Connection<'_> {
         Error::Unread(bytes)
     }
 
-    /// Ends the inlet.
-    async fn end(&mut self, read: &Result<End, Error>) -> Result<(), Error> {
-        let left = self.intake.held().len();
-        let end = match read {
+    /// How the sender's input ended, where reading ended so.
+    fn end_of(&self, read: &Result<End, Error>) -> End {
+        let is_whole = self.intake.held().is_empty();
+        let lost_nothing = || {
+            let has_unsent = !self.answers.is_empty() || self.socket.has_unsent();
+            self.inlet.as_ref().is_some_and(|inlet| inlet.is_acknowledged(has_unsent))
+        };
+        match read {
             Ok(end) => *end,
             // Nothing of it is missing.
             Err(Error::Silent(_)) => End::Stopped,
-            Err(Error::Unread(_)) if left == 0 => End::Stopped,
+            Err(Error::Unread(_)) if is_whole => End::Stopped,
+            // Not even if its connection broke, as rsyslog's does that speaks TLS.
+            Err(Error::Read(_) | Error::Answer(_)) if is_whole && lost_nothing() => End::Complete,
             Err(_) => End::Cut,
-        };
+        }
+    }
+
+    /// Ends the inlet.
+    async fn end(&mut self, read: &Result<End, Error>, end: End) -> Result<(), Error> {
+        let left = self.intake.held().len();
         if end == End::Cut && !matches!(read, Err(Error::Unread(_))) {
             Counters::add(&self.served.counters.incomplete_bytes, left as u64);
         }

@@ -45,6 +45,11 @@ pub(super) trait Speech: Send {
     /// As [`Speech::find`].
     fn take<'a>(&mut self, unit: &'a [u8]) -> Result<Messages<'a>, Error>;
 
+    /// True once the sender has said that nothing more comes.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
     /// What a sender is told when nothing more is taken from it.
     fn farewell(&self) -> &'static [u8] {
         b""

@@ -200,8 +200,14 @@ impl Recording {
         lock(&self.state).sources.insert(number, Source { name, known: false, inside: false });
         let pool = lock(&self.pool).clone();
         let speech = self.settings.protocol.speech(self.settings.split, self.beside());
-        let answers = Answers::default();
-        Box::new(RecordingInlet { recording: Arc::clone(self), number, pool, speech, answers })
+        Box::new(RecordingInlet {
+            recording: Arc::clone(self),
+            number,
+            pool,
+            speech,
+            answers: Answers::default(),
+            all_have_answers: self.settings.protocol.acknowledges(),
+        })
     }
 
     /// Bytes that are kept of a unit besides its message: what surrounds its messages in the record, and what is written
@@ -414,6 +420,8 @@ struct RecordingInlet {
     pool: Option<Arc<Pool>>,
     speech: Box<dyn Speech>,
     answers: Answers,
+    /// True unless a message came that is not acknowledged.
+    all_have_answers: bool,
 }
 
 impl Inlet for RecordingInlet {
@@ -437,6 +445,11 @@ impl Inlet for RecordingInlet {
 
     fn owed(&self) -> Option<Arc<Safe>> {
         self.answers.owed()
+    }
+
+    fn is_acknowledged(&self, has_unsent: bool) -> bool {
+        let has_all = self.all_have_answers && self.answers.owed().is_none() && !has_unsent;
+        has_all || self.speech.has_ended()
     }
 
     fn farewell(&self) -> &'static [u8] {
@@ -463,6 +476,7 @@ impl Inlet for RecordingInlet {
         state.epoch.bytes += bytes.len() as u64;
         let recorded = Recorded::Messages { source: self.number, time_us };
         let promise = self.answers.promise(answer);
+        self.all_have_answers &= promise.is_some();
         recording.put(&mut state, message, recorded, (promise, None), room);
         drop(state);
         Counters::add(&recording.shared.counters.messages, count);

@@ -13,6 +13,8 @@ use crate::message::Message;
 pub(super) struct Relp {
     limit: usize,
     beside: usize,
+    /// The sender has closed the session.
+    is_closed: bool,
 }
 
 struct Frame<'a> {
@@ -24,7 +26,7 @@ struct Frame<'a> {
 
 impl Relp {
     pub fn new(limit: usize, beside: usize) -> Self {
-        Self { limit, beside }
+        Self { limit, beside, is_closed: false }
     }
 
     /// The frame at the start of `bytes`, or how many bytes it needs at least.
@@ -94,13 +96,20 @@ impl Speech for Relp {
     fn control(&mut self, unit: &[u8]) -> Result<Vec<u8>, Error> {
         let Ok(frame) = self.frame(unit)? else { return Ok(Vec::new()) };
         let Frame { transaction, command, .. } = frame;
+        let is_close = command == "close";
         let answer = |text: &str| format!("{transaction} rsp {} {text}\n", text.len());
-        Ok(match command {
+        let answer = match command {
             "open" => answer("200 OK\nrelp_version=0\nrelp_software=wattlock\ncommands=syslog"),
             "close" => format!("{transaction} rsp 0\n0 serverclose 0\n"),
             _ => answer("500 unknown command"),
         }
-        .into_bytes())
+        .into_bytes();
+        self.is_closed |= is_close;
+        Ok(answer)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.is_closed
     }
 
     fn take<'a>(&mut self, unit: &'a [u8]) -> Result<Messages<'a>, Error> {
