@@ -161,8 +161,8 @@ pub fn run(args: &args::Stream) -> Ended {
         }
     } else if let Some(path) = folder::of_output(args) {
         let names = tenants.as_ref().map(Tenants::names);
-        let recordings = folder::recordings(args, &path, names, split(args), &findings)?;
-        let retry = ends::retry(args, recordings.counters(), &findings);
+        let retry = ends::retry(args, &Arc::default(), &findings);
+        let recordings = folder::recordings(args, &path, names, split(args), &retry)?;
         let sink =
             recordings.sink(&retry).with_context(|| format!("cannot write to {}", Shown(&path)))?;
         let live = Live::start(settings()?, sink)?;

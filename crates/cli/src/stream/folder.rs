@@ -14,13 +14,12 @@ use wattlock_file::{self as file, Format, Identities, Opener, Sealer, Shown};
 use wattlock_host::exit::usage;
 use wattlock_record::{AdditionalData, SessionKey, new_session_key};
 use wattlock_stream::gateway::{
-    Address, Durability, EpochLimits, FolderLimit, RecordingSettings, Recordings, Rotation,
+    Address, Durability, EpochLimits, FolderLimit, RecordingSettings, Recordings, Retry, Rotation,
     TenantFolder, WhenFull,
 };
 use wattlock_stream::segment::{Folder, KeyKind, KeyStore, NewKeys, OpenKey, is_segment};
 use zeroize::Zeroizing;
 
-use super::ends::Findings;
 use super::key::{self, OpeningKey};
 use crate::args;
 
@@ -99,7 +98,7 @@ pub fn recordings(
     path: &Path,
     tenants: Option<BTreeSet<&str>>,
     split: wattlock_stream::gateway::Split,
-    findings: &Findings,
+    retry: &Retry,
 ) -> anyhow::Result<Arc<Recordings>> {
     let keys = new_keys(args)?;
     let folder = |path: &Path, tenant: Option<&str>| {
@@ -137,7 +136,7 @@ pub fn recordings(
             records: args.key_records,
         },
     };
-    let recordings = Recordings::new(settings, folders, findings.listener());
+    let recordings = Recordings::new(settings, folders, retry);
     recordings.with_context(|| format!("cannot write to {}", Shown(path)))
 }
 

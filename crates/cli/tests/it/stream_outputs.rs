@@ -436,3 +436,57 @@ fn an_output_that_is_appended_to_the_input_is_refused() {
     assert!(stderr(&made).contains("appended to the input"), "{}", stderr(&made));
     assert_eq!(fs::read(&file).unwrap(), b"one\ntwo\n");
 }
+
+#[test]
+fn a_peer_that_is_not_there_at_the_start_is_waited_for() {
+    let place = Place::new();
+    let (peer, out) = (unix(&place.path("peer")), place.path("out"));
+    let gateway = sealing(&place, "ndjson", &peer);
+    gateway.wait_for("wattlock_stream_output_waiting 1");
+    let mut sender = UnixStream::connect(place.path("in")).unwrap();
+    sender.write_all(b"before the peer\n").unwrap();
+    gateway.wait_for("wattlock_stream_messages_total 1");
+    let receiver = opening(&place, &peer, &["-o", out.to_str().unwrap()]);
+    receiver.wait_for("wattlock_stream_out_bytes_total 16");
+    gateway.wait_for("wattlock_stream_output_waiting 0");
+    drop(sender);
+    let output = gateway.stop();
+    assert_exit(&output, 0);
+    let said = stderr(&output);
+    let counted = json_summary(&output)["peer_failures"].as_u64();
+    assert_eq!(counted, Some(0), "there was no connection to lose");
+    assert!(said.contains("retrying") && said.contains("again"), "{said}");
+    assert_exit(&receiver.stop(), 0);
+    assert_eq!(fs::read(out).unwrap(), b"before the peer\n");
+    // Nothing waits for ever in a pipe, and nothing for what waiting does not mend.
+    let nowhere = unix(&place.path("nowhere"));
+    let mut command = stream(&place);
+    assert_exit(&with_input(command.args(["--retry", "0", "--connect", &nowhere]), b"a"), 1);
+}
+
+#[test]
+fn a_disk_that_is_full_at_the_start_is_waited_for() {
+    let place = Place::new();
+    let Some(disk) = SmallDisk::mount(place.path("small")) else { return };
+    let mut filler = fs::File::create(disk.path().join("filler")).unwrap();
+    while filler.write_all(&[0; 4096]).is_ok() {}
+    let mut command = stream(&place);
+    command.args(["--framing", "ndjson", "-o"]).arg(disk.path().join("logs/"));
+    command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"a line\n").unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut first = String::new();
+    said.read_line(&mut first).unwrap();
+    assert!(first.contains("No space left on device") && first.contains("retrying"), "{first}");
+    disk.grow();
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(child.wait().unwrap().success(), "{rest}");
+    assert!(rest.contains("again"), "{rest}");
+    let mut command = wattlock();
+    command.args(["stream", "--open", "-i"]).arg(place.path("key.txt"));
+    let output = command.arg(disk.path().join("logs")).output().unwrap();
+    assert_exit(&output, 0);
+    assert_eq!(output.stdout, b"a line\n");
+}

@@ -16,7 +16,7 @@ use wattlock_engine::crypto::TAG_LEN;
 use zeroize::Zeroizing;
 
 use super::peer::Peer;
-use super::retry::{FailureStreak, named};
+use super::retry::{FailureStreak, may_come, named};
 use super::sealing::{MessageKind, NextStep, Piece, Queued, Restart};
 use super::{Address, Counters, Destination, Notice, Retry, Sealing};
 use crate::frame::{End, Frame, Previous, Writer};
@@ -90,28 +90,37 @@ struct FrameMigration {
 
 impl Sealing {
     /// The sink for a [`crate::Live`] that sends everything to a peer, and connects again if the
-    /// peer goes away.
+    /// peer goes away. One that is not there yet is tried again when there is something to send.
     ///
     /// # Errors
-    /// That the peer cannot be reached now.
+    /// That the peer cannot be reached, and why does not pass by itself.
     pub fn link(self: &Arc<Self>, to: Destination, retry: Retry) -> io::Result<impl Sink + use<>> {
         Link::connect(Arc::clone(self), to, retry)
     }
 }
 
 impl Link {
-    /// Connects to the peer.
+    /// Connects to the peer, or notes that it is not there yet.
     ///
     /// # Errors
-    /// That it cannot be reached now.
+    /// As [`Sealing::link`].
     pub fn connect(sealing: Arc<Sealing>, to: Destination, retry: Retry) -> io::Result<Self> {
-        let peer = Peer::connect(&to)?;
+        let name = to.to_string();
+        let mut failures = FailureStreak::default();
+        let peer = match Peer::connect(&to) {
+            Ok(peer) => Some(peer),
+            Err(error) if may_come(&error) => {
+                retry.wait(&mut failures, &name, &error)?;
+                None
+            }
+            Err(error) => return Err(error),
+        };
         Ok(Self {
             sealing,
-            name: to.to_string(),
+            name,
             to,
             retry,
-            peer: Some(peer),
+            peer,
             connected: Instant::now(),
             pending: VecDeque::new(),
             pending_bytes: 0,
@@ -123,7 +132,7 @@ impl Link {
             resealing: None,
             broken: None,
             ends: false,
-            failures: FailureStreak::default(),
+            failures,
         })
     }
 
@@ -152,8 +161,10 @@ impl Link {
     /// Sends what is pending. Returns once all of it was taken by the system, however often the
     /// peer has to be reached again for that.
     fn flush(&mut self) -> io::Result<()> {
-        if let Some(error) = self.broken.take() {
-            self.replace(error)?;
+        match self.broken.take() {
+            Some(error) => self.replace(error)?,
+            None if self.peer.is_none() && !self.pending.is_empty() => self.reach(None)?,
+            None => {}
         }
         while !self.pending.is_empty() {
             if let Err(error) = self.send(true) {
@@ -207,28 +218,29 @@ impl Link {
     }
 
     /// Connects anew after `error`, and prepares the stream that replaces the broken one.
-    fn replace(&mut self, mut error: io::Error) -> io::Result<()> {
+    fn replace(&mut self, error: io::Error) -> io::Result<()> {
         self.give_up_connection(&error);
         // A peer that accepts connections and drops them at once would swallow a piece of the
         // stream each time.
-        let mut waits = self.connected.elapsed() < STEADY;
+        self.reach((self.connected.elapsed() < STEADY).then_some(error))?;
+        self.restart().map_err(io::Error::other)
+    }
+
+    /// Connects, and waits before that after an `error`.
+    fn reach(&mut self, mut error: Option<io::Error>) -> io::Result<()> {
         loop {
-            if waits {
+            if let Some(error) = error.take() {
                 self.retry.wait(&mut self.failures, &self.name, &error)?;
             }
             match Peer::connect(&self.to) {
                 Ok(peer) => {
                     self.peer = Some(peer);
                     self.connected = Instant::now();
-                    break;
+                    return Ok(());
                 }
-                Err(refused) => {
-                    error = refused;
-                    waits = true;
-                }
+                Err(refused) => error = Some(refused),
             }
         }
-        self.restart().map_err(io::Error::other)
     }
 
     /// Notes that the connection is gone, and with it perhaps what was sent.
@@ -379,7 +391,7 @@ impl Sink for Link {
 
 impl AtOnce for Link {
     fn has_room(&mut self, _: u64) -> bool {
-        self.broken.is_none() && self.pending_bytes < MOST_PENDING
+        self.peer.is_some() && self.broken.is_none() && self.pending_bytes < MOST_PENDING
     }
 
     fn deliver_now(&mut self, done: &mut Done) -> io::Result<()> {
@@ -405,7 +417,7 @@ impl AtOnce for Link {
 impl Link {
     /// Sends what the system takes now.
     fn send_now(&mut self) {
-        if self.broken.is_none() {
+        if self.peer.is_some() && self.broken.is_none() {
             self.broken = self.send(false).err();
         }
     }

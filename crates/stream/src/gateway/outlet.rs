@@ -6,7 +6,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::retry::{FailureStreak, is_full, is_passing, named};
+use super::retry::{FailureStreak, is_full, named};
 use super::{Counters, Retry};
 
 /// Takes bytes, in order. Writing blocks; that is what fills the window.
@@ -238,8 +238,21 @@ impl Files {
     pub fn create(path: &Path, segments: Segments, retry: Retry) -> io::Result<Self> {
         let number = last_segment(path);
         let mut files = Self { path: path.to_owned(), segments, number, file: None, retry };
-        files.file = Some(files.open_next()?);
+        files.file = Some(files.open_patiently()?);
         Ok(files)
+    }
+
+    /// Makes the next file; waits for it while the disk is full or no file can be opened.
+    fn open_patiently(&mut self) -> io::Result<Joined> {
+        let (retry, before) = (self.retry.clone(), self.number);
+        retry.persist(&self.name(), || {
+            self.number = before;
+            self.open_next()
+        })
+    }
+
+    fn name(&self) -> String {
+        self.path.to_string_lossy().escape_debug().to_string()
     }
 
     /// The file that is written now.
@@ -301,23 +314,10 @@ impl Files {
         }
     }
 
-    /// The file that is written now; waits for one while the disk is full or no file can be opened.
+    /// The file that is written now, or the next.
     fn file(&mut self) -> io::Result<&mut Joined> {
         if self.file.is_none() {
-            let name = self.path.to_string_lossy().escape_debug().to_string();
-            let mut episode = FailureStreak::default();
-            let before = self.number;
-            let opened = loop {
-                match self.open_next() {
-                    Ok(file) => break file,
-                    Err(error) if is_passing(&error) => {
-                        self.number = before;
-                        self.retry.wait(&mut episode, &name, &error)?;
-                    }
-                    Err(error) => return Err(named(&name, &error)),
-                }
-            };
-            self.retry.end(&mut episode, &name, true);
+            let opened = self.open_patiently().map_err(|error| named(&self.name(), &error))?;
             self.file = Some(opened);
         }
         self.file.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())

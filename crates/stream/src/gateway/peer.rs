@@ -175,6 +175,7 @@ impl Read for Peer {
             Self::Unix(stream) => stream.read(into),
             Self::Tls(stream) => stream.read(into),
         }
+        .map_err(in_words)
     }
 }
 
@@ -185,6 +186,7 @@ impl Write for Peer {
             Self::Unix(stream) => stream.write(bytes),
             Self::Tls(stream) => stream.write(bytes),
         }
+        .map_err(in_words)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -198,6 +200,17 @@ struct Now(TcpStream);
 impl Read for Now {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         Ok(recv(&self.0, into, RecvFlags::DONTWAIT)?.0)
+    }
+}
+
+/// An error of a read or write that waits, where the system says that there is nothing now and means that the time limit
+/// has passed.
+fn in_words(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => {
+            io::Error::new(io::ErrorKind::TimedOut, "the peer did not answer in time")
+        }
+        _ => error,
     }
 }
 

@@ -121,10 +121,13 @@ impl Recording {
         additional: Vec<u8>,
         settings: Arc<RecordingSettings>,
         shared: Shared,
+        retry: &Retry,
     ) -> Result<Arc<Self>, segment::Error> {
-        let recovered = folder.recover()?;
+        let name = folder.path().to_string_lossy().escape_debug().to_string();
+        let recovered = retry.persist(&name, || folder.recover())?;
+        let new_epoch = || Epoch::new(&folder, &settings.keys, settings.epochs);
         let state = State {
-            epoch: Epoch::new(&folder, &settings.keys, settings.epochs)?,
+            epoch: retry.persist(&name, new_epoch)?,
             segment: None,
             run: random::array()?,
             parts: 0,

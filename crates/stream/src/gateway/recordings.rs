@@ -29,24 +29,24 @@ pub struct Recordings {
 }
 
 impl Recordings {
-    /// Begins to record in the folder of each tenant.
+    /// Begins to record in the folder of each tenant. A full disk is tried again, as `retry` says.
     ///
     /// # Errors
     /// [`segment::Error`].
     pub fn new(
         settings: RecordingSettings,
         tenants: impl IntoIterator<Item = (String, TenantFolder)>,
-        notify: impl Fn(Notice) + Send + Sync + 'static,
+        retry: &Retry,
     ) -> Result<Arc<Self>, segment::Error> {
         let settings = Arc::new(settings);
-        let (counters, order) = (Arc::default(), Arc::default());
-        let shared = Shared { counters, notify: Arc::new(notify), order, number: 0 };
+        let (counters, notify) = (Arc::clone(retry.counters()), retry.listener());
+        let shared = Shared { counters, notify, order: Arc::default(), number: 0 };
         let mut all = BTreeMap::new();
         for (number, (tenant, TenantFolder { folder, additional })) in
             tenants.into_iter().enumerate()
         {
             let (settings, shared) = (Arc::clone(&settings), Shared { number, ..shared.clone() });
-            all.insert(tenant, Recording::new(folder, additional, settings, shared)?);
+            all.insert(tenant, Recording::new(folder, additional, settings, shared, retry)?);
         }
         Ok(Arc::new(Self { all, shared }))
     }

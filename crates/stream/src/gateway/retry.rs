@@ -92,6 +92,31 @@ impl Retry {
         Ok(())
     }
 
+    /// Does `work` again and again while it fails for a reason that may pass: see [`is_passing`].
+    ///
+    /// # Errors
+    /// The last error, once the limit is reached, and any other at once.
+    pub(super) fn persist<T, E: std::error::Error + 'static>(
+        &self,
+        output: &str,
+        mut work: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut streak = FailureStreak::default();
+        loop {
+            let error = match work() {
+                Ok(done) => {
+                    self.end(&mut streak, output, true);
+                    return Ok(done);
+                }
+                Err(error) => error,
+            };
+            let passing = system_error(&error).filter(|why| is_passing(why));
+            if passing.is_none_or(|why| self.wait(&mut streak, output, why).is_err()) {
+                return Err(error);
+            }
+        }
+    }
+
     /// Ends an episode: the output takes bytes again. Unless it is `steady`, the delay before the
     /// next retry goes on growing.
     pub(super) fn end(&self, episode: &mut FailureStreak, output: &str, steady: bool) {
@@ -108,6 +133,11 @@ impl Retry {
         &self.counters
     }
 
+    /// The receiver of notices.
+    pub(super) fn listener(&self) -> Arc<dyn Fn(Notice) + Send + Sync> {
+        Arc::clone(&self.notify)
+    }
+
     pub(super) fn notify(&self, notice: Notice) {
         (self.notify)(notice);
     }
@@ -116,6 +146,25 @@ impl Retry {
 /// An error of an output, with its name.
 pub(super) fn named(output: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{output}: {error}"))
+}
+
+/// The error of the system that an error comes from.
+fn system_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a io::Error> {
+    let mut error = Some(error);
+    while let Some(this) = error {
+        if let Some(found) = this.downcast_ref() {
+            return Some(found);
+        }
+        error = this.source();
+    }
+    None
+}
+
+/// True for what may keep a peer from being reached and may pass: that it is not there yet, and not that it, or what this
+/// program was told of it, is wrong.
+pub(super) fn may_come(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied};
+    !matches!(error.kind(), InvalidData | InvalidInput | PermissionDenied)
 }
 
 /// True for a disk that may have room again.

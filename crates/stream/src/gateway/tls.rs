@@ -159,9 +159,26 @@ impl TlsClient {
     }
 
     pub(super) fn connect(&self, address: &str, stream: TcpStream) -> io::Result<TlsStream> {
+        self.connect_within(PATIENCE, address, stream)
+    }
+
+    fn connect_within(
+        &self,
+        patience: Duration,
+        address: &str,
+        stream: TcpStream,
+    ) -> io::Result<TlsStream> {
         let mut session = self.session(address)?;
-        let mut until = Until { stream: &stream, deadline: Instant::now() + PATIENCE };
-        session.complete_io(&mut until).map_err(handshake)?;
+        let mut until = Until { stream: &stream, deadline: Instant::now() + patience };
+        session.complete_io(&mut until).map_err(|error| match error.kind() {
+            // The system's word for a time limit is another one.
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                let (who, limit) = (address.escape_debug(), patience.as_secs_f64());
+                let why = format!("no answer from {who} within {limit} s");
+                io::Error::new(io::ErrorKind::TimedOut, why)
+            }
+            _ => handshake(error),
+        })?;
         stream.set_read_timeout(None)?;
         stream.set_write_timeout(None)?;
         Ok(TlsStream(Role::Client(Box::new(StreamOwned::new(session, stream)))))
@@ -288,7 +305,7 @@ pub(super) fn invalid(error: rustls::Error) -> io::Error {
         rustls::Error::NoCertificatesPresented => "it showed no certificate",
         rustls::Error::AlertReceived(alert) => {
             let why = format!("the peer refused the connection (TLS alert {alert:?})");
-            return io::Error::new(io::ErrorKind::ConnectionRefused, why);
+            return io::Error::new(io::ErrorKind::PermissionDenied, why);
         }
         _ => return io::Error::new(io::ErrorKind::InvalidData, error),
     };
@@ -310,6 +327,10 @@ pub(super) fn plain(error: io::Error) -> io::Error {
 }
 
 fn handshake(error: io::Error) -> io::Error {
+    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
+        let why = "the TLS handshake failed: the other side did not answer in time";
+        return io::Error::new(io::ErrorKind::TimedOut, why);
+    }
     let error = plain(error);
     io::Error::new(error.kind(), format!("the TLS handshake failed: {error}"))
 }
@@ -390,4 +411,27 @@ fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
 
 fn unusable(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -> TlsError {
     TlsError::Unusable(path.to_owned(), Box::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_peer_that_is_silent_in_the_handshake_is_named_with_the_time_limit() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = silent.local_addr().unwrap().to_string();
+        let roots = RootCertStore::empty();
+        let builder = ClientConfig::builder_with_provider(provider());
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        let config = builder.with_root_certificates(roots).with_no_client_auth();
+        let client = TlsClient(Arc::new(config));
+        let stream = TcpStream::connect(&address).unwrap();
+        let failed = client.connect_within(Duration::from_millis(20), &address, stream);
+        let error = failed.err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(error.to_string(), format!("no answer from {address} within 0.02 s"));
+    }
 }

@@ -38,8 +38,8 @@ fn record(folder: &Path, bytes: &[u8]) {
         epochs: EpochLimits { age: Duration::from_secs(3600), bytes: 1 << 30, records: 1 << 30 },
     };
     let folder = TenantFolder { folder: Folder::new(folder), additional: Vec::new() };
-    let recordings = Recordings::new(settings, [(String::new(), folder)], |_| {}).unwrap();
-    let retry = Retry::new(None, Arc::clone(recordings.counters()), |_| {});
+    let retry = Retry::new(None, Arc::default(), |_| {});
+    let recordings = Recordings::new(settings, [(String::new(), folder)], &retry).unwrap();
     let settings = Settings::continuous(1 << 20, 1, 1e9).unwrap();
     let live = Live::start(settings, recordings.sink(&retry).unwrap()).unwrap();
     let stop = Stop::new().unwrap();
