@@ -240,6 +240,14 @@ fn longest(args: &args::Stream) -> u64 {
     args.max_message.unwrap_or(MAX_MESSAGE).max(Split::BATCH as u64)
 }
 
+/// Bytes of the window: enough for the longest message, if nothing else was asked for.
+fn window_len(args: &args::Stream) -> u64 {
+    args.window.unwrap_or_else(|| WINDOW.max(longest(args) + Message::BESIDE_PAYLOAD))
+}
+
+/// Bytes of the window, if nothing else was asked for and messages are not longer.
+const WINDOW: u64 = 32 << 20;
+
 /// How what comes in is cut.
 fn split(args: &args::Stream) -> Split {
     let framing = args.framing.framing();
@@ -258,11 +266,20 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
     if longest >= 1 << 31 {
         return Err(usage("--max-message is above the limit of 2 GiB"));
     }
-    if !args.store && args.window < longest + 2 * MARKS as u64 {
+    if !args.store && window_len(args) < longest + Message::BESIDE_PAYLOAD {
         return Err(usage(format!(
             "the window of {} bytes cannot hold the longest message; raise --window, or lower \
              --max-message",
-            args.window
+            window_len(args)
+        )));
+    }
+    if let [path, ..] = &args.paths[..]
+        && !args.open
+    {
+        let shown = Shown(path);
+        return Err(usage(format!(
+            "{shown} is an input, and inputs are named only with --open; to encrypt it: wattlock stream ... \
+             < {shown} > {shown}.wls; to decrypt it: wattlock stream --open ... {shown}"
         )));
     }
     if !args.insecure {

@@ -73,6 +73,9 @@ impl Message {
         self.payload.len() as u64
     }
 
+    /// Bytes of a window that a message is charged besides its payload, at most.
+    pub const BESIDE_PAYLOAD: u64 = 2048;
+
     /// The bytes of a window that a message of `payload` bytes is charged, from before it is put until it was handed
     /// on: its payload, its entries in queues, and `beside`, what is kept for it elsewhere. Were the payload alone
     /// charged, small messages would take many times the memory that the window is meant to bound.

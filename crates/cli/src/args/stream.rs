@@ -37,8 +37,7 @@ pub struct Stream {
     #[arg(conflicts_with_all = ["device", "set_clocks", "drain", "ack_forwarded"])]
     pub store: bool,
     /// With --open: read these files, or all segments of a folder, instead of standard input
-    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
-    #[arg(requires = "open", conflicts_with = "listen")]
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath, conflicts_with = "listen")]
     pub paths: Vec<PathBuf>,
     /// With --open of segments: only messages that came at TIME or later
     ///
@@ -209,9 +208,10 @@ pub struct Stream {
     #[arg(long, value_name = "SECONDS", default_value_t = 10, help_heading = OUTPUT)]
     #[arg(value_parser = from_to(1, u32::MAX))]
     pub peer_timeout: u32,
-    /// Maximum bytes in flight (suffix K, M, G or T); senders block when it is full
-    #[arg(long, value_name = "BYTES", default_value = "32M", value_parser = parse_size_above_zero)]
-    pub window: u64,
+    /// Maximum bytes in flight (suffix K, M, G or T); senders block when it is full [default: 32M, or
+    /// more if --max-message needs it]
+    #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero)]
+    pub window: Option<u64>,
     /// CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = from_to(1_u16, 256))]
     pub threads: Option<u16>,

@@ -22,7 +22,7 @@ use wattlock_stream::segment::Error as SegmentError;
 use crate::args;
 use crate::lock::lock;
 use crate::stream::key::KeyHeader;
-use crate::stream::{descriptors, tls};
+use crate::stream::{descriptors, tls, window_len};
 
 /// What was found while streams came and went.
 #[derive(Clone)]
@@ -267,7 +267,7 @@ fn backends(
     findings: &Findings,
 ) -> anyhow::Result<PerConnection> {
     let limits = BackendLimits {
-        queued: args.window,
+        queued: window_len(args),
         stall: Duration::from_secs(args.peer_timeout.into()),
         connections: descriptors::for_connections(args),
     };

@@ -11,6 +11,7 @@ use wattlock_host::exit::{say_fault, unavailable};
 use wattlock_host::{clocks, energy};
 use wattlock_stream::{GpuClocks, Ladder, OnDevice, Pace, Rung, Settings, SpeedControl, Velocity};
 
+use super::window_len;
 use crate::args;
 
 /// How the stream is run, and what there is to tell of that.
@@ -18,7 +19,7 @@ use crate::args;
 /// One thread seals `rate` bytes a second.
 pub fn settings(args: &args::Stream, rate: f64) -> anyhow::Result<(Settings, Option<String>)> {
     let workers = args::threads(args.threads).div_ceil(args.readers.into());
-    let mut settings = Settings::continuous(args.window, workers, rate)?;
+    let mut settings = Settings::continuous(window_len(args), workers, rate)?;
     let mut told = None;
     let root = energy::quiet_root();
     if let Some(name) = &args.device {

@@ -25,7 +25,7 @@ use super::joules::Joules;
 use super::running::{Stream, Streams};
 use super::status::Line;
 use super::tenants::{Host, Tenants};
-use super::{Way, Writer, code, descriptors, metrics};
+use super::{Way, Writer, code, descriptors, metrics, window_len};
 use crate::args;
 
 /// Streams that run.
@@ -151,7 +151,7 @@ impl Service<'_> {
                 0 => MESSAGE_SECONDS,
                 seconds => seconds.into(),
             }),
-            partial: self.args.window,
+            partial: window_len(self.args),
         };
         let counters = Arc::clone(way.counters());
         let notify = self.findings.listener();

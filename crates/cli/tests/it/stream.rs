@@ -356,6 +356,34 @@ fn flags_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn a_longer_message_brings_its_window_with_it() {
+    let place = Place::new();
+    let message = vec![b'm'; 33 << 20];
+    let text = [&(message.len() as u32).to_be_bytes()[..], &message].concat();
+    let args = ["--framing", "length", "--max-message", "64M"];
+    let sealed = sealed(&place, &args, &text);
+    let mut open = wattlock();
+    open.args(["stream", "--open", "--max-message", "64M", "-i"]).arg(place.path("key.txt"));
+    let opened = with_input(&mut open, &sealed);
+    assert_exit(&opened, 0);
+    assert!(opened.stdout == text);
+    // A window that was asked for is what it is.
+    let refused = with_input(stream(&place).args(args).args(["--window", "32M"]), b"");
+    assert_exit(&refused, 2);
+}
+
+#[test]
+fn who_names_an_input_is_told_how_to_seal_it_and_how_to_open_it() {
+    let place = Place::new();
+    place.write("m.log", b"a line\n");
+    let refused = stream(&place).arg("m.log").current_dir(place.path("")).output().unwrap();
+    assert_exit(&refused, 2);
+    let said = stderr(&refused);
+    assert!(said.contains("wattlock stream ... < m.log > m.log.wls"), "{said}");
+    assert!(said.contains("wattlock stream --open ... m.log"), "{said}");
+}
+
+#[test]
 fn two_gateways_hand_on_every_connection_on_one_thread_with_workers_and_with_several_readers() {
     // Short lines, lines of which each is a unit, and some that are longer than what is read at once.
     let text = |sender: usize| {

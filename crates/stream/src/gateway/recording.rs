@@ -512,6 +512,11 @@ impl Inlet for RecordingInlet {
 /// The delay before a key that could not be made is tried again.
 const KEY_RETRY: Duration = Duration::from_secs(60);
 
+const _: () = assert!(
+    Message::charge(0, FRONT + 2 * (size_of::<Queued>() + size_of::<usize>()) + 200)
+        <= Message::BESIDE_PAYLOAD
+);
+
 /// Bytes of a record that are no messages, at most.
 const FRONT: usize = 32;
 
