@@ -75,7 +75,7 @@ pub use socket::{Address, Destination, remove_stale};
 pub use split::Split;
 pub use syncer::Durability;
 pub use tls::{ClientCertificates, TlsClient, TlsError, TlsIdentity, TlsServer, TlsStream};
-pub use welcome::{Admission, Caller, Welcome};
+pub use welcome::{Admission, Caller, TokenCheck, Welcome};
 
 /// One input on its way into the window.
 pub trait Inlet: Send {

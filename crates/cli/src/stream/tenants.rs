@@ -9,7 +9,7 @@ use anyhow::Context;
 use wattlock_engine::crypto::sha2::Sha256;
 use wattlock_file::Shown;
 use wattlock_host::exit::usage;
-use wattlock_stream::gateway::{Admission, Caller, Welcome};
+use wattlock_stream::gateway::{Admission, Caller, TokenCheck, Welcome};
 
 use super::Way;
 use super::key::read_hex;
@@ -136,9 +136,20 @@ impl Welcome for Host {
             },
         }
     }
+
+    fn token_check(&self, caller: &Caller) -> Option<Box<TokenCheck>> {
+        let tenants = self.tenants.clone().filter(|tenants| tenants.have_tokens())?;
+        let tenant = self.of_certificate(caller)?.to_owned();
+        Some(Box::new(move |token| tenants.of_token(token) == Some(&tenant)))
+    }
 }
 
 impl Host {
+    /// The tenant that a caller shows by its certificate.
+    fn of_certificate(&self, caller: &Caller) -> Option<&str> {
+        self.tenants.as_ref()?.of_certificate(&caller.certificate).ok()?
+    }
+
     fn inlet(&self, tenant: &str, caller: &Caller) -> Admission {
         match self.way.inlet(tenant, caller.name.clone()) {
             Some(inlet) => Admission::Admitted(inlet),

@@ -140,6 +140,49 @@ fn each_tenant_has_a_folder_and_strangers_have_none() {
 }
 
 #[test]
+fn a_token_that_is_sent_besides_a_certificate_is_checked_and_not_kept() {
+    const TOKEN: &str = "5e1c-secret-of-alpha";
+    let place = Place::new();
+    let Some(authority) = with_senders(&place) else { return };
+    let hash = Sha256::digest(TOKEN).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let list =
+        format!("alpha cert alpha.example\nalpha token {hash}\nbeta cert spiffe://example/beta\n");
+    let list = place.write("tenants", list.as_bytes());
+    let mut command = stream(&place);
+    command.args(["--listen", LISTEN, "--framing", "ndjson", "--tls-client-ca"]);
+    command.arg(authority.path("ca.pem")).args(authority.listening());
+    command.arg("--tenants").arg(list).arg("-o").arg(place.path("logs/"));
+    let gateway = Gateway::start_with(&mut command);
+    let sent = |name: &str, bytes: &str| {
+        let mut connection = authority.connect(&gateway.address(), Some(name)).unwrap();
+        connection.write_all(bytes.as_bytes()).unwrap();
+        say_goodbye(connection);
+    };
+    sent("alpha", &format!("token {TOKEN}\nwith a token\n"));
+    gateway.wait_for("wattlock_stream_messages_total 1");
+    sent("alpha", "without\ntoken of a queue\n");
+    gateway.wait_for("wattlock_stream_messages_total 3");
+    // Those of another tenant, of none, and one that does not end.
+    sent("beta", &format!("token {TOKEN}\nof another\n"));
+    sent("alpha", "token mistyped\nof none\n");
+    sent("alpha", "token without an end");
+    gateway.wait_for("wattlock_stream_connections_cut_total 3");
+    let output = gateway.stop();
+    assert_exit(&output, 0);
+    let said = stderr(&output);
+    assert!(said.contains("does not belong to the same tenant"), "{said}");
+    assert!(!said.contains(TOKEN) && !said.contains("mistyped"), "{said}");
+    let kept = |tenant: &str| {
+        let mut command = wattlock();
+        command.args(["stream", "--open", "-q", "-i"]).arg(place.path("key.txt"));
+        let output = command.arg(place.path("logs").join(tenant)).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(kept("alpha"), "with a token\nwithout\ntoken of a queue\n");
+    assert_eq!(kept("beta"), "");
+}
+
+#[test]
 fn many_tenants_at_once_get_each_their_own() {
     const TENANTS: usize = 8;
     const MESSAGES: usize = 300;

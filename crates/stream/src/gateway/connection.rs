@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
+use zeroize::Zeroizing;
 
 use super::budget::{AnswerShare, LONG_READ, Lease, SMALL};
 use super::intake::Intake;
@@ -169,7 +170,7 @@ impl Connection<'_> {
             match inlet.next(held, ended)? {
                 Next::More(needed) => return Ok(needed),
                 Next::Aside(len) => {
-                    let unit = held[..len].to_vec();
+                    let unit = Zeroizing::new(held[..len].to_vec());
                     self.aside(unit).await?;
                     self.intake.take(len);
                 }
@@ -230,8 +231,8 @@ impl Connection<'_> {
         }
     }
 
-    /// Lets the inlet look for keys, on another thread.
-    async fn aside(&mut self, unit: Vec<u8>) -> Result<(), Error> {
+    /// Lets the inlet look for keys or at a token, on another thread.
+    async fn aside(&mut self, unit: Zeroizing<Vec<u8>>) -> Result<(), Error> {
         let Ok(_turn) = self.served.unlocks.acquire().await else { return Err(Error::Ended) };
         let Some(mut inlet) = self.inlet.take() else { return Err(Error::Ended) };
         let looked = tokio::task::spawn_blocking(move || {

@@ -1,5 +1,6 @@
 //! Who is served, and how senders show who they are.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
@@ -7,13 +8,25 @@ use zeroize::Zeroizing;
 
 use super::served::{Phase, Served};
 use super::socket::Socket;
-use super::{Error, Inlet};
+use super::{BufferInlet, Error, Inlet, Next, Safe};
+use crate::frame::End;
+use crate::message::Message;
+use crate::window::Room;
 
 /// Decides who is served.
 pub trait Welcome: Send + Sync {
     /// Looks at what a caller has shown so far.
     fn admit(&self, caller: &Caller) -> Admission;
+
+    /// What says whether a token belongs to a caller that is served for its certificate; `None` if there are no tokens.
+    fn token_check(&self, caller: &Caller) -> Option<Box<TokenCheck>> {
+        let _ = caller;
+        None
+    }
 }
+
+/// True for a token of the caller.
+pub type TokenCheck = dyn Fn(&[u8]) -> bool + Send;
 
 /// Someone who has connected.
 pub struct Caller {
@@ -67,7 +80,10 @@ async fn show(
     let mut rest = Zeroizing::new(Vec::new());
     loop {
         match host.admit(&caller) {
-            Admission::Admitted(inlet) => return Ok((inlet, rest)),
+            Admission::Admitted(inlet) => {
+                let check = host.token_check(&caller).filter(|_| caller.token.is_none());
+                return Ok((without_token(inlet, check), rest));
+            }
             Admission::Refused(why) => return Err(Error::Refused(why)),
             Admission::TokenWanted if caller.token.is_some() => {
                 return Err(Error::Refused("its token is not in the list of tenants"));
@@ -94,17 +110,115 @@ async fn read_token(socket: &Socket) -> Result<(Zeroizing<Vec<u8>>, Zeroizing<Ve
             Err(error) => return Err(Error::Read(error)),
         }
         let came = &line[..len];
-        let start = WORD.len().min(len);
-        if came[..start] != WORD[..start] {
-            return Err(Error::Refused(NO_TOKEN));
+        match token_line(came) {
+            TokenLine::Whole { token, len } => {
+                return Ok((token.to_vec().into(), came[len..].to_vec().into()));
+            }
+            TokenLine::Part if len < LONGEST_LINE => {}
+            TokenLine::Part | TokenLine::None => return Err(Error::Refused(NO_TOKEN)),
         }
-        if let Some(end) = came.iter().position(|byte| *byte == b'\n') {
-            let token = came[WORD.len()..end].strip_suffix(b"\r").unwrap_or(&came[WORD.len()..end]);
-            return Ok((token.to_vec().into(), came[end + 1..].to_vec().into()));
+    }
+}
+
+/// What input begins with.
+enum TokenLine<'a> {
+    /// A line with a token, of `len` bytes.
+    Whole { token: &'a [u8], len: usize },
+    /// A part of one, or nothing yet.
+    Part,
+    /// Something else.
+    None,
+}
+
+fn token_line(bytes: &[u8]) -> TokenLine<'_> {
+    let start = WORD.len().min(bytes.len());
+    if bytes[..start] != WORD[..start] {
+        return TokenLine::None;
+    }
+    let Some(end) = memchr::memchr(b'\n', bytes) else { return TokenLine::Part };
+    let token = &bytes[WORD.len()..end];
+    TokenLine::Whole { token: token.strip_suffix(b"\r").unwrap_or(token), len: end + 1 }
+}
+
+/// Takes a token that a caller sends besides its certificate out of its input, where it would be kept as a message.
+fn without_token(inlet: Box<dyn Inlet>, check: Option<Box<TokenCheck>>) -> Box<dyn Inlet> {
+    match check {
+        Some(check) => Box::new(AfterToken { inlet, check: Some(check) }),
+        None => inlet,
+    }
+}
+
+struct AfterToken {
+    inlet: Box<dyn Inlet>,
+    /// `None` once something came that is no token, or the token was taken.
+    check: Option<Box<TokenCheck>>,
+}
+
+impl Inlet for AfterToken {
+    fn next(&mut self, bytes: &[u8], ended: bool) -> Result<Next, Error> {
+        if self.check.is_some() {
+            match token_line(bytes) {
+                TokenLine::Whole { len, .. } => return Ok(Next::Aside(len)),
+                // Too long for a token, and not to be kept all the same.
+                TokenLine::Part if bytes.len() >= LONGEST_LINE => {
+                    return Err(Error::Refused(OTHER_TOKEN));
+                }
+                TokenLine::Part if !ended => return Ok(Next::More(bytes.len() + 1)),
+                TokenLine::Part if bytes.len() >= WORD.len() => {
+                    return Err(Error::Refused(OTHER_TOKEN));
+                }
+                TokenLine::Part | TokenLine::None => self.check = None,
+            }
         }
-        if len == LONGEST_LINE {
-            return Err(Error::Refused(NO_TOKEN));
+        self.inlet.next(bytes, ended)
+    }
+
+    fn aside(&mut self, unit: &[u8]) -> Result<(), Error> {
+        let Some(check) = self.check.take() else { return self.inlet.aside(unit) };
+        match token_line(unit) {
+            TokenLine::Whole { token, .. } if check(token) => Ok(()),
+            _ => Err(Error::Refused(OTHER_TOKEN)),
         }
+    }
+
+    fn put(&mut self, unit: &[u8], room: Room<Message>) -> Result<(), Error> {
+        self.inlet.put(unit, room)
+    }
+
+    fn with_buffers(&mut self) -> Option<&mut dyn BufferInlet> {
+        self.inlet.with_buffers()
+    }
+
+    fn expects_header(&self) -> bool {
+        self.inlet.expects_header()
+    }
+
+    fn answers(&mut self) -> Vec<u8> {
+        self.inlet.answers()
+    }
+
+    fn answers_memory(&self) -> usize {
+        self.inlet.answers_memory()
+    }
+
+    fn owed(&self) -> Option<Arc<Safe>> {
+        self.inlet.owed()
+    }
+
+    fn is_acknowledged(&self, has_unsent: bool) -> bool {
+        self.inlet.is_acknowledged(has_unsent)
+    }
+
+    fn farewell(&self) -> &'static [u8] {
+        self.inlet.farewell()
+    }
+
+    fn end_needs(&self) -> u64 {
+        self.inlet.end_needs()
+    }
+
+    fn end(&mut self, end: End, left: usize, room: Option<Room<Message>>) -> Result<(), Error> {
+        self.inlet.end(end, left, room)
     }
 }
 
@@ -112,6 +226,9 @@ const WORD: &[u8] = b"token ";
 
 const NO_TOKEN: &str =
     "it has no certificate in the list of tenants, and sent no line with a token";
+
+const OTHER_TOKEN: &str =
+    "it sent a token besides its certificate that does not belong to the same tenant";
 
 /// Bytes of the longest line with a token, and what may come with it.
 const LONGEST_LINE: usize = 1024;
