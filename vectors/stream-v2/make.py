@@ -523,6 +523,10 @@ def payload_faults():
     why = "The number of a source is above 2^64 - 1."
     case("messages_varint_large", why, b"\2" + b"\xff" * 9 + b"\2" + struct.pack(">Q", TIME))
     case("close_flag", "A close says 2 where 0 and 1 are allowed.", b"\4\2")
+    case("messages_after_close", "Messages stand behind the record that closes the segment.", close())
+    begin = segment.begin(3, LINES, "other")
+    why = "A source begins and sends behind the record that closes the segment."
+    case("begin_after_close", why, close(False), begin, segment.messages(3, b"more\n"))
 
 
 def segment_faults():

@@ -849,6 +849,7 @@ class Contents:
         self._begun: Set[int] = set()
         self._sources: Dict[int, Tuple[int, str]] = {}
         self._has_start = False
+        self._is_closed = False
         self.has_index = False
 
     def read(self, payload: bytes) -> Optional[Messages]:
@@ -859,6 +860,8 @@ class Contents:
             raise Damaged("a record is not at its place")
         if kind >= 128:
             return None  # later writers may add them
+        if self._is_closed and kind != 5:
+            raise Damaged("a record follows the one that closes the segment")
         messages = self._read_kind(kind, fields)
         if fields.read(1):
             raise Damaged("a record is longer than what it says")
@@ -912,6 +915,7 @@ class Contents:
 
     def _close(self, fields: BinaryIO) -> None:
         take_choice(fields, 2)
+        self._is_closed = True
 
     def _index(self, fields: BinaryIO) -> None:
         """Passes over the index, which a reader that opens all records does not need."""

@@ -53,6 +53,8 @@ pub(crate) struct Records<'a> {
     /// Those that have ended.
     ended: HashSet<u64>,
     payload: Zeroizing<Vec<u8>>,
+    /// True behind the record that closes the segment.
+    is_closed: bool,
     found_index: bool,
     /// True if it is read from its start, and not by its index.
     in_order: bool,
@@ -65,6 +67,7 @@ pub(crate) struct ReadSoFar {
     count: u64,
     sources: BTreeMap<u64, Named>,
     ended: HashSet<u64>,
+    is_closed: bool,
     found_index: bool,
 }
 
@@ -138,11 +141,11 @@ impl Segment {
 
     /// Its records behind those that were read, after all of these were. Its header was checked then.
     pub(crate) fn records_after(&self, key: &SessionKey, read: ReadSoFar) -> Records<'_> {
-        let ReadSoFar { at, count, sources, ended, found_index } = read;
+        let ReadSoFar { at, count, sources, ended, is_closed, found_index } = read;
         let end = self.end_of_records();
         let mut records = self.all_records(key);
         records.parts = vec![Part { at: at.min(end), end, first_record: count }];
-        Records { expected: count, sources, ended, found_index, ..records }
+        Records { expected: count, sources, ended, is_closed, found_index, ..records }
     }
 
     /// Where its records end.
@@ -170,6 +173,7 @@ impl Segment {
             sources: BTreeMap::new(),
             ended: HashSet::new(),
             payload: Zeroizing::default(),
+            is_closed: false,
             found_index: false,
             in_order: true,
         }
@@ -244,6 +248,9 @@ impl Records<'_> {
     fn is_wanted(&mut self) -> Result<bool, Error> {
         let number = self.expected - 1;
         let payload = Payload::from_bytes(&self.payload).ok_or(Error::Form(number))?;
+        if self.is_closed && !matches!(payload, Payload::Index(_) | Payload::Other) {
+            return Err(Error::Order(number));
+        }
         match payload {
             Payload::Messages { source, time_us, .. } => {
                 if self.in_order && !self.is_open(source) {
@@ -268,6 +275,7 @@ impl Records<'_> {
                 }
                 self.ended.insert(source);
             }
+            Payload::Close { .. } => self.is_closed = true,
             Payload::Index(index) => {
                 Index::from_bytes(index).ok_or(Error::Form(number))?;
                 self.found_index = true;
@@ -294,6 +302,7 @@ impl Records<'_> {
             count: self.expected,
             sources: self.sources,
             ended: self.ended,
+            is_closed: self.is_closed,
             found_index: self.found_index,
         }
     }
