@@ -71,7 +71,7 @@ impl Watched {
 
     /// How many times it has been done since the last call. The kernel merges events that were not
     /// read yet, so there may have been more.
-    fn seen(&self) -> usize {
+    pub fn seen(&self) -> usize {
         let mut buffer = [const { MaybeUninit::uninit() }; 4096];
         let mut reader = Reader::new(&self.inotify, &mut buffer);
         let mut seen = 0;

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use wattlock_file::{
     AllowedSigners, Identities, Identity, IdentityFile, Passphrase, Prompt, Recipient, Shown,
     Signer, looks_private, looks_public,
@@ -30,7 +29,6 @@ pub fn identities(
     stdin_is_data: bool,
     limits: args::Limits,
 ) -> anyhow::Result<Identities> {
-    without_core_files();
     let mut list = Vec::new();
     for source in sources {
         source.check()?;
@@ -114,7 +112,6 @@ pub fn own_recipients(
 
 /// The key that signs, from its file.
 pub fn signer(path: &str) -> anyhow::Result<Signer> {
-    without_core_files();
     refuse_private_key("--sign", path)?;
     let read = || -> anyhow::Result<Signer> {
         let text = read_bounded(path)?;
@@ -173,16 +170,8 @@ pub fn some_identities(
     identities(&sources, passphrase, stdin_is_data, limits)
 }
 
-/// Keeps secrets out of core files: a program that runs out of memory is ended by the system.
-fn without_core_files() {
-    let limit = getrlimit(Resource::Core);
-    // A system that refuses leaves things as they were.
-    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), ..limit });
-}
-
 /// The passphrase that the flags name, if they do. A new one is asked for twice.
 pub fn passphrase(given: &args::Passphrase, is_new: bool) -> anyhow::Result<Option<Passphrase>> {
-    without_core_files();
     if given.ask {
         return ask(is_new).map(Some);
     }

@@ -39,7 +39,7 @@ use args::{Cli, Command};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    program::set_name("wattlock");
+    program::start("wattlock");
     if let Some(ended) = guardian::run_if_asked() {
         return ended;
     }

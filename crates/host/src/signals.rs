@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::lock::lock;
+use crate::program;
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -94,6 +95,7 @@ impl Ward {
 /// program alone is passed on. After the end of the child, USR1, USR2 and ALRM are dropped; the
 /// others hurry the report.
 pub fn leave_to_child() -> anyhow::Result<Arc<Ward>> {
+    program::restore_core_limit();
     let ward = Arc::<Ward>::default();
     let ignored = ignored_signals();
     let wanted = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM];

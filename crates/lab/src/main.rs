@@ -26,7 +26,7 @@ use wattlock_host::{exit, guardian, program, report};
 use args::{Bench, Cli, Command, Paper, Sefps, Simulate};
 
 fn main() -> ExitCode {
-    program::set_name("wattlock-lab");
+    program::start("wattlock-lab");
     if let Some(ended) = guardian::run_if_asked() {
         return ended;
     }

@@ -16,7 +16,7 @@ use wattlock_testing::{free_port, wait_for, wait_until};
 use crate::power_loss::path_of;
 use crate::support::senders::{Fluent, Numbered, Relp, Sender, send_all};
 use crate::support::stream::{Gateway, stream};
-use crate::support::{Place, assert_exit, installed, stderr, wattlock};
+use crate::support::{Place, assert_exit, can_trace, installed, stderr, wattlock};
 
 fn start(place: &Place, protocol: &str, more: &[&str]) -> Gateway {
     let listen = format!("unix:{}", place.path("in.sock").display());
@@ -150,12 +150,7 @@ fn a_session_is_closed_after_its_last_answer() {
 
 /// Runs a gateway for RELP under strace.
 fn traced(place: &Place, options: &[&str], more: &[&str]) -> Option<Gateway> {
-    if !installed("strace") {
-        return None;
-    }
-    let tried = Command::new("strace").args(["-o", "/dev/null", "true"]).output().unwrap();
-    if !tried.status.success() {
-        wattlock_testing::skip("strace", "this system permits no tracing");
+    if !can_trace() {
         return None;
     }
     let plain = stream(place);

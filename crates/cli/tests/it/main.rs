@@ -5,6 +5,7 @@ mod acknowledged;
 mod batches;
 mod clocks;
 mod closed_stdout;
+mod core_files;
 mod delivery_kills;
 mod devices;
 mod documents;

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use wattlock_testing::{has_program, skip, wait_until};
+use wattlock_testing::wait_until;
 
-use crate::support::{Place, Plugin, assert_exit, installed, pattern, stderr, wattlock};
+use crate::support::{Place, Plugin, assert_exit, can_trace, installed, pattern, stderr, wattlock};
 
 /// Writes one byte and sets the time of the last change back: length and time are as before.
 fn change_unseen(path: &Path, at: u64) {
@@ -190,12 +190,8 @@ fn rekey_and_a_rename_at_any_time() {
 /// Killed when the two files have changed places: the newer container has only its temporary name.
 #[test]
 fn rekey_killed_in_the_exchange_loses_no_newer_container() {
-    if !has_program("strace") {
+    if !can_trace() {
         return;
-    }
-    let traced = Command::new("strace").args(["-o", "/dev/null", "true"]).output().unwrap();
-    if !traced.status.success() {
-        return skip("ptrace", stderr(&traced));
     }
     let place = Place::new();
     let all = containers(&place, &[&place.recipient], 3);

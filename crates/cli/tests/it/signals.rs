@@ -47,18 +47,6 @@ fn an_interrupt_leaves_nothing() {
 }
 
 #[test]
-fn a_run_that_has_a_key_leaves_no_core_file() {
-    let place = Place::new();
-    let args = ["-i", &place.path("key.txt").display().to_string()];
-    let (mut child, stdin) = in_the_middle_with(&args, &place.path("d/out"));
-    let limits = fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
-    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
-    assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
-    drop(stdin);
-    assert!(child.wait().unwrap().success());
-}
-
-#[test]
 fn an_interrupted_replace_keeps_the_original() {
     let place = Place::new();
     for name in ["-INT", "-KILL"] {

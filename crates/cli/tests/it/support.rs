@@ -121,6 +121,7 @@ impl Plugin {
 /// SIGCONT; `None`, with the reason said, if this machine was done with it already.
 pub fn stopped_in_the_middle(place: &Place, args: &[&str], file: &Path) -> Option<Child> {
     fs::File::create(file).unwrap().set_len(SPARSE_LEN).unwrap();
+    let watched = wattlock_testing::Watched::reads_of(file);
     let mut child = wattlock()
         .args(["protect", "--threads=1", "-r", &place.recipient])
         .args(args)
@@ -128,13 +129,11 @@ pub fn stopped_in_the_middle(place: &Place, args: &[&str], file: &Path) -> Optio
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let io = format!("/proc/{}/io", child.id());
-    let mut ended = false;
+    let (mut ended, mut reads) = (false, 0);
     wattlock_testing::wait_until("it has read a part of the file, or ended", || {
         ended = child.try_wait().unwrap().is_some();
-        let io = fs::read_to_string(&io).unwrap_or_default();
-        let read = io.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok());
-        ended || read.is_some_and(|bytes: u64| bytes > 4 << 20)
+        reads += watched.seen();
+        ended || reads > 4
     });
     if ended {
         wattlock_testing::skip("timing", "the program ended before the test could interrupt it");
@@ -146,6 +145,19 @@ pub fn stopped_in_the_middle(place: &Place, args: &[&str], file: &Path) -> Optio
 
 /// Long enough that no machine has read all of it before a test sees that it has begun.
 pub const SPARSE_LEN: u64 = 1 << 30;
+
+/// True if the program can be traced: only by root, since it may hold keys.
+pub fn can_trace() -> bool {
+    if !installed("strace") {
+        return false;
+    }
+    let tried = Command::new("strace").args(["-o", "/dev/null", "true"]).output().unwrap();
+    let can = is_root() && tried.status.success();
+    if !can {
+        wattlock_testing::skip("strace", "it may not trace a program that holds keys");
+    }
+    can
+}
 
 /// True if this process may do everything; then permissions have to be tested as another user.
 pub fn is_root() -> bool {

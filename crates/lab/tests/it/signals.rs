@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use wattlock_testing::{Place, pattern, signal, stderr};
+use wattlock_testing::{Place, assert_leaves_no_core_file, pattern, signal, stderr};
 
 use crate::lab;
 
@@ -31,5 +31,19 @@ fn an_interrupted_study_leaves_nothing() {
         assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
         assert!(place.names().is_empty(), "{variant}: {:?}", place.names());
         drop(stdin);
+    }
+}
+
+#[test]
+fn no_program_that_has_a_key_leaves_a_core_file() {
+    let place = Place::new();
+    let key = place.write("key", &[7; 16]);
+    let raw = "00112233445566778899aabbccddeeff";
+    let mut cipher = lab();
+    cipher.args(["cipher", "--alg=aes-128-ctr", "--key", raw, "--iv", raw]);
+    let mut sefps = lab();
+    sefps.args(["sefps", "protect", "--cipher=aes-128-ecb", "--key-file"]).arg(key);
+    for mut command in [cipher, sefps] {
+        assert_leaves_no_core_file(&mut command, &pattern(1 << 20));
     }
 }
