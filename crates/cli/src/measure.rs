@@ -85,6 +85,9 @@ pub fn run(args: &args::Measure) -> Ended {
         say!("the command succeeded, but its energy was not measured");
         return Ok(UNAVAILABLE.into());
     }
+    if let Some(run) = runs.last() {
+        signals::end_if_interrupted(run.status);
+    }
     Ok(code.into())
 }
 

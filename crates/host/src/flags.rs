@@ -153,8 +153,8 @@ pub const DEVICES: &str = "Devices";
 
 /// The exit codes, for the end of a help text.
 pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong key or tampered \
-                          or foreign input, 4 a required measurement or device is not available, 128 + n ended by \
-                          signal n.";
+                          or foreign input, 4 a required measurement or device is not available; 128 + n is what a \
+                          shell reports of a program that signal n ended.";
 
 /// The colours of help texts.
 pub const STYLES: Styles = Styles::styled()

@@ -1,7 +1,9 @@
 //! Ctrl-C and its kin leave no partial output behind.
 
 use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -13,10 +15,11 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::iterator::{Signals, SignalsInfo};
+use signal_hook::low_level::emulate_default_handler;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 
-/// Starts a thread that ends the program with 128 + n at signal n, once every temporary file is
-/// gone and the terminal is as it was.
+/// Starts a thread that, at SIGINT, SIGTERM or SIGHUP, removes every temporary file, puts the
+/// terminal back and ends the program by that signal.
 pub fn clean_up_when_ended() -> anyhow::Result<()> {
     when_ended(|| {})
 }
@@ -119,7 +122,7 @@ pub fn leave_to_child() -> anyhow::Result<Arc<Ward>> {
                     _ => None,
                 };
                 match heard.state() {
-                    State::Before | State::Starting => std::process::exit(128 + number),
+                    State::Before | State::Starting => end_by(number),
                     State::Ended if matches!(number, SIGUSR1 | SIGUSR2 | SIGALRM) => {}
                     State::Ended => heard.hurried.store(true, Ordering::SeqCst),
                     State::Running(child) => {
@@ -153,11 +156,31 @@ fn when_ended(clean_up: impl FnOnce() + Send + 'static) -> anyhow::Result<()> {
                     // A passphrase prompt may have turned the echo off.
                     let _ = tcsetattr(&terminal, OptionalActions::Now, &state);
                 }
-                std::process::exit(128 + signal);
+                end_by(signal);
             }
         })
         .context("cannot start a thread")?;
     Ok(())
+}
+
+/// Ends the program by a signal that it caught, as its parent expects: a shell leaves its loop after
+/// Ctrl-C only if the program in it was ended by SIGINT. An exit code of 128 + n, which a shell
+/// reports of a program that was ended by signal n, would not do.
+fn end_by(signal: i32) -> ! {
+    // Linux ignores the signals that the first process of a container sends itself.
+    if std::process::id() != 1 {
+        // It does not return for a signal that ends programs.
+        let _ = emulate_default_handler(signal);
+    }
+    std::process::exit(128 + signal)
+}
+
+/// Ends the program by SIGINT if that ended the command which it ran for its user: Ctrl-C was meant
+/// for both.
+pub fn end_if_interrupted(command: ExitStatus) {
+    if command.signal() == Some(SIGINT) {
+        end_by(SIGINT);
+    }
 }
 
 /// The terminal that passphrases are asked on, if there is one, and how it is set.

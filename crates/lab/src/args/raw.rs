@@ -126,7 +126,7 @@ const CIPHER_HELP: &str = "Examples:
   wattlock-lab cipher --list
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong key or damaged input, 4 missing device or
-program, 128 + n ended by signal n.";
+program; 128 + n is what a shell reports of a program that signal n ended.";
 
 fn hash_help() -> String {
     format!(
