@@ -334,8 +334,9 @@ impl Error {
             Self::Stream { kind, .. } => *kind,
             // A change of a container's first bytes makes one of these.
             Self::NotAContainer | Self::SealedStream | Self::UnknownVersion => Kind::Authentication,
-            // The reader must not mistake a truncated output for a complete one.
-            Self::Incomplete { .. } | Self::Salvaged { .. } => Kind::Authentication,
+            // An output that could not be written says nothing about the container.
+            Self::Incomplete { source, .. } => source.kind(),
+            Self::Salvaged { .. } => Kind::Authentication,
             Self::NotSigned(_) | Self::WrongSignature(_) | Self::WrongSigner { .. } => {
                 Kind::Authentication
             }

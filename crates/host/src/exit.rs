@@ -7,8 +7,11 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::error::{ContextKind, ErrorKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, makedev};
 use wattlock_file::{self as file, Shown, without_error_numbers};
+
+use crate::signals;
 
 /// 1: something failed that is not the input's fault.
 pub const FAILURE: u8 = 1;
@@ -79,6 +82,7 @@ pub fn refuse(error: &clap::Error) -> ! {
     }
     let printed = error.print().and_then(|()| std::io::stdout().flush());
     if let Err(error) = printed {
+        end_if_closed(&error, std::io::stdout());
         say!("cannot write to standard output: {error}");
         std::process::exit(FAILURE.into());
     }
@@ -257,6 +261,29 @@ fn is_null(file: impl AsFd) -> bool {
     })
 }
 
+/// Ends the program, if `error` is that nobody reads the pipe `output` any more, as `cat` ends:
+/// by SIGPIPE and without a message. `wattlock unprotect file | head` is neither a failure nor an
+/// input that was tampered with; whoever asks finds the signal, which a shell reports as 141.
+pub fn end_if_closed(error: &(dyn std::error::Error + 'static), output: impl AsFd) {
+    let is_broken = |error: &(dyn std::error::Error + 'static)| {
+        let error = error.downcast_ref::<std::io::Error>();
+        error.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    };
+    // A connection that broke looks the same, and is a failure.
+    if std::iter::successors(Some(error), |error| error.source()).any(is_broken)
+        && has_no_reader(output)
+    {
+        signals::end_by_closed_pipe();
+    }
+}
+
+/// True for a pipe or a socket whose other end is closed.
+fn has_no_reader(output: impl AsFd) -> bool {
+    let mut looks = [PollFd::new(&output, PollFlags::OUT)];
+    let looked = poll(&mut looks, Some(&Timespec::default()));
+    looked.is_ok() && looks[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+}
+
 /// How a command ended, if not with an error of its own.
 pub type Ended = anyhow::Result<ExitCode>;
 
@@ -330,8 +357,10 @@ fn write_out(bytes: &[u8]) -> anyhow::Result<()> {
     stdout.write_all(bytes).and_then(|()| stdout.flush()).context("cannot write to standard output")
 }
 
-/// Says what went wrong with a command, and gives its exit code.
+/// Says what went wrong with a command, and gives its exit code. Does not return if the command
+/// only found that nobody reads its standard output any more.
 pub fn say(error: &anyhow::Error) -> ExitCode {
+    end_if_closed(error.as_ref(), std::io::stdout());
     if let Some(error) = error.downcast_ref::<file::Error>() {
         say!("{error}");
         if let Some(advice) = error.advice() {

@@ -106,21 +106,10 @@ impl Invocation {
         output: Option<&Path>,
         work: impl FnOnce(Target<'_>) -> Result<wattlock_file::Done, wattlock_file::Error>,
     ) -> Ended {
-        let mut stdout;
-        let target = match output {
-            Some(path) if is_stream(path) => {
-                let opened = OpenOptions::new().write(true).open(path);
-                stdout = opened.with_context(|| format!("cannot write to {}", Shown(path)))?;
-                Target::Stream(&mut stdout)
-            }
+        let mut stream = None;
+        let target = match output.filter(|path| !is_stream(path)) {
             Some(path) => Target::File(path.to_owned()),
-            None => {
-                exit::check_stdout()?;
-                // Unbuffered: the standard library's own handle looks for newlines in every byte.
-                let descriptor = io::stdout().as_fd().try_clone_to_owned();
-                stdout = File::from(descriptor.context("standard output is closed")?);
-                Target::Stream(&mut stdout)
-            }
+            None => Target::Stream(stream.insert(open_stream(output)?)),
         };
         if let Input::Path(path) = input {
             self.progress.expect(path.metadata().map_or(0, |status| status.len()));
@@ -131,6 +120,9 @@ impl Invocation {
             None => error,
         });
         drop(shown);
+        if let (Err(error), Some(stream)) = (&done, &stream) {
+            exit::end_if_closed(error, stream);
+        }
         self.finish_one(command, input, done, output.is_none())
     }
 
@@ -159,6 +151,18 @@ impl Invocation {
         self.summary.add(input.name(), None, done.map(Outcome::Made));
         self.summary.finish(command, &[], stdout_is_data)
     }
+}
+
+/// Opens a device, a pipe or another open file by its name; standard output without one.
+fn open_stream(output: Option<&Path>) -> anyhow::Result<File> {
+    if let Some(path) = output {
+        let opened = OpenOptions::new().write(true).open(path);
+        return opened.with_context(|| format!("cannot write to {}", Shown(path)));
+    }
+    exit::check_stdout()?;
+    // Unbuffered: the standard library's own handle looks for newlines in every byte.
+    let descriptor = io::stdout().as_fd().try_clone_to_owned();
+    descriptor.map(File::from).context("standard output is closed")
 }
 
 /// Refuses to show a container to a person.

@@ -12,7 +12,7 @@ use crate::program;
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
-use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::iterator::{Signals, SignalsInfo};
 use signal_hook::low_level::emulate_default_handler;
@@ -181,6 +181,13 @@ pub fn end_if_interrupted(command: ExitStatus) {
     if command.signal() == Some(SIGINT) {
         end_by(SIGINT);
     }
+}
+
+/// Ends the program as a program ends that writes to a pipe nobody reads, once every temporary file
+/// is gone.
+pub(crate) fn end_by_closed_pipe() -> ! {
+    wattlock_file::abandon_all();
+    end_by(SIGPIPE)
 }
 
 /// The terminal that passphrases are asked on, if there is one, and how it is set.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::json;
 use tokio::time::timeout;
-use wattlock_host::exit::{Ended, FAILURE};
+use wattlock_host::exit::{self, Ended, FAILURE};
 use wattlock_stream::gateway::{Counters, Replay};
 use wattlock_stream::segment::Selection;
 
@@ -57,6 +57,7 @@ pub fn run(args: &args::Stream, segments: &Segments) -> Ended {
     });
     runtime.shutdown_background();
     if let Err(error) = opened? {
+        exit::end_if_closed(&error, std::io::stdout());
         say!("{}", chain(&error));
         findings.note(FAILURE);
     }

@@ -16,7 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use wattlock_file::Shown;
-use wattlock_host::exit::FAILURE;
+use wattlock_host::exit::{self, FAILURE};
 use wattlock_stream::gateway::{Counters, Error, Limits, Listener, Stop, TlsServer, pump};
 use wattlock_stream::{Message, Reserve, Summary};
 
@@ -391,6 +391,9 @@ fn conclude(
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
     let undelivered = undelivered + load(&counters.kept);
     if let Some(error) = &failure {
+        if args.listen.is_none() {
+            exit::end_if_closed(error, std::io::stdout());
+        }
         say!("{}", chain(error));
         findings.note(FAILURE);
     }

@@ -3,10 +3,12 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::path::Path;
-use std::process::Stdio;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use crate::support::{Place, assert_exit, stderr, stdout, wattlock, with_input};
+use crate::support::{Place, assert_exit, pattern, stderr, stdout, wattlock, with_input};
 use wattlock_testing::{assert_output_refused, wattlock_path, with_closed_output};
 
 /// Every way of the program to write data to standard output, with standard input from a file.
@@ -28,9 +30,18 @@ fn writers(place: &Place) -> Vec<Vec<OsString>> {
         words(&[&protect[..], &["-o", "/dev/stdout"]].concat(), &[&file]),
         words(&["unprotect", "-o-", "-i"], &[&key, &sealed]),
         words(&sealing, &[]),
-        words(&["stream", "--open", "-i"], &[&key]),
+        words(&["stream", "--open", "-i"], &[&key, &folder(place)]),
         words(&["keygen"], &[]),
     ]
+}
+
+/// A folder of segments with one message.
+fn folder(place: &Place) -> PathBuf {
+    let folder = place.path("folder");
+    let output = format!("{}/", folder.display());
+    let made = ["stream", "-r", &place.recipient, "-o", &output];
+    assert_exit(&with_input(wattlock().args(made), b"message\n"), 0);
+    folder
 }
 
 fn input(place: &Place, words: &[OsString]) -> File {
@@ -112,7 +123,7 @@ fn reports_need_no_standard_output() {
 #[test]
 fn a_closed_standard_input_is_refused() {
     let place = Place::new();
-    let mut closed = std::process::Command::new("sh");
+    let mut closed = Command::new("sh");
     closed.args(["-c", "exec \"$0\" \"$@\" <&-"]).arg(wattlock_path());
     let ran = closed.args(["protect", "-r", &place.recipient]).output().unwrap();
     assert_exit(&ran, 1);
@@ -121,4 +132,56 @@ fn a_closed_standard_input_is_refused() {
     let mut command = wattlock();
     let empty = command.args(["protect", "-r", &place.recipient]).stdin(Stdio::null()).output();
     assert_exit(&empty.unwrap(), 0);
+}
+
+/// `wattlock … | head` ends as `cat … | head` does: quietly, by SIGPIPE. That is neither a failure
+/// nor what is said of an input that was tampered with.
+#[test]
+fn a_reader_that_goes_away_ends_the_program_quietly() {
+    let place = Place::new();
+    let (key, big) = (place.path("key.txt"), place.container("big", &pattern(20 << 20)));
+    let damaged = place.container("damaged", &pattern(1 << 20));
+    let mut bytes = fs::read(&damaged).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&damaged, bytes).unwrap();
+    let more = [
+        vec!["help".into(), "stream".into()],
+        vec!["--help".into()],
+        vec!["unprotect".into(), "-o-".into(), "-i".into(), key.clone().into(), big.into()],
+        vec!["unprotect".into(), "-o-".into(), "-i".into(), key.into(), damaged.into()],
+    ];
+    for words in writers(&place).into_iter().chain(more) {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = wattlock();
+        command.args(&words).stdin(input(&place, &words)).stdout(writer);
+        let ran = command.stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+        assert_eq!(ran.status.signal(), Some(13), "{words:?}: {} {}", ran.status, stderr(&ran));
+        assert_eq!(stderr(&ran), "", "{words:?}");
+    }
+}
+
+/// The same of a pipe with a name. What was to be written where no one can write is a failure, and
+/// does not look as if the container were damaged.
+#[test]
+fn an_output_that_cannot_be_written_is_not_called_tampered() {
+    let place = Place::new();
+    let sealed = place.container("big", &pattern(20 << 20));
+    let fifo = place.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let open = |output: &Path| {
+        let mut command = wattlock();
+        command.args(["unprotect", "-i"]).arg(place.path("key.txt")).arg("-o").arg(output);
+        command.arg(&sealed).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let child = open(&fifo);
+    let mut start = [0; 100];
+    File::open(&fifo).unwrap().read_exact(&mut start).unwrap();
+    let ran = child.wait_with_output().unwrap();
+    assert_eq!(ran.status.signal(), Some(13), "{} {}", ran.status, stderr(&ran));
+    assert_eq!(stderr(&ran), "");
+
+    let ran = open(Path::new("/dev/full")).wait_with_output().unwrap();
+    assert_exit(&ran, 1);
+    assert!(stderr(&ran).contains("No space left on device"), "{}", stderr(&ran));
 }

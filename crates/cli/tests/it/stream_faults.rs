@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -199,7 +200,7 @@ fn a_stalled_consumer_stops_the_producer_and_costs_no_memory() {
 }
 
 #[test]
-fn a_sink_that_closes_in_the_middle_is_a_reported_failure() {
+fn sinks_that_close_in_the_middle() {
     let place = Place::new();
     // A pipe whose reader goes away.
     let mut child = stream(&place)
@@ -216,8 +217,8 @@ fn a_sink_that_closes_in_the_middle_is_a_reported_failure() {
     });
     let output = child.wait_with_output().unwrap();
     sender.join().unwrap();
-    assert_exit(&output, 1);
-    assert!(stderr(&output).contains("Broken pipe"), "{}", stderr(&output));
+    // As in `cat log | head`: no failure.
+    assert_eq!((output.status.signal(), &*stderr(&output)), (Some(13), ""));
 
     // A peer that resets.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
 
-use wattlock_testing::{Place, assert_exit, assert_output_refused, stdout, with_closed_output};
+use wattlock_testing::{
+    Place, assert_exit, assert_output_refused, stderr, stdout, with_closed_output,
+};
 
 use crate::lab;
 
@@ -62,4 +65,20 @@ fn dev_null_is_refused_if_it_may_stand_for_a_closed_output() {
     assert_exit(&made, 0);
     assert_eq!(stdout(&made), "");
     assert_eq!(place.names(), ["f", "f.sefps"]);
+}
+
+/// As in the tests of `wattlock`.
+#[test]
+fn a_reader_that_goes_away_ends_the_program_quietly() {
+    let place = place();
+    let help: &[&str] = &["help", "cipher"];
+    for words in WRITERS.into_iter().chain([help]) {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = lab();
+        command.args(words).current_dir(place.path("")).stdout(writer).stderr(Stdio::piped());
+        command.stdin(File::open(place.path("d/f")).unwrap());
+        let ran = command.spawn().unwrap().wait_with_output().unwrap();
+        assert_eq!(ran.status.signal(), Some(13), "{words:?}: {} {}", ran.status, stderr(&ran));
+    }
 }
