@@ -14,6 +14,7 @@ use wattlock_file::{
     Signer, looks_private, looks_public,
 };
 use wattlock_host::exit::{like, usage};
+use wattlock_host::progress::Question;
 use zeroize::Zeroizing;
 
 use crate::args;
@@ -242,6 +243,7 @@ impl Prompt for Terminal {
     }
 
     fn text(&self, question: &str) -> Option<String> {
+        let _question = Question::new();
         tell!("{question}");
         let mut line = String::new();
         let terminal = File::open("/dev/tty").ok()?;
@@ -250,6 +252,7 @@ impl Prompt for Terminal {
     }
 
     fn passphrase(&self, question: &str) -> Option<Passphrase> {
+        let _question = Question::new();
         match rpassword::prompt_password(format!("{question}: ")) {
             Ok(typed) => Some(Passphrase::from(typed)),
             Err(error) => {

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, makedev};
 use wattlock_file::{self as file, Shown, without_error_numbers};
 
-use crate::signals;
+use crate::{progress, signals};
 
 /// 1: something failed that is not the input's fault.
 pub const FAILURE: u8 = 1;
@@ -35,9 +35,12 @@ impl std::fmt::Display for Coded {
 
 impl std::error::Error for Coded {}
 
-/// A message as people read it: without the numbers of the system's errors.
-pub fn plain(text: &str) -> String {
-    without_error_numbers(text)
+/// Writes a message to standard error, as people read it: without the numbers of the system's
+/// errors. What `tell!` calls.
+pub fn write_message(mut text: String) {
+    text.push('\n');
+    // In one piece, so that lines of parallel programs do not mix.
+    progress::write_above_bar(without_error_numbers(&text).as_bytes());
 }
 
 /// An error that ends the program with exit code 2.

@@ -6,13 +6,9 @@
 /// work is done, and the exit code shows the result.
 #[macro_export]
 macro_rules! tell {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        // In one piece, so that lines of parallel programs do not mix.
-        let text = format!($($text)*) + "\n";
-        let text = $crate::exit::plain(&text);
-        let _ = std::io::stderr().write_all(text.as_bytes());
-    }};
+    ($($text:tt)*) => {
+        $crate::exit::write_message(format!($($text)*))
+    };
 }
 
 /// Writes a line to standard error that begins with the name of the program.

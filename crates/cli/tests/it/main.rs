@@ -40,6 +40,7 @@ mod planted_links;
 mod power_loss;
 mod power_loss_delivery;
 mod product;
+mod prompts;
 mod provider;
 mod provider_settings;
 mod races;

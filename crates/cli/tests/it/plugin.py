@@ -4,7 +4,7 @@
 With --age-plugin=… it speaks the plugin protocol, https://c2sp.org/age-plugin; with --keys it
 prints its recipient and its identity. Before it answers it runs the shell command in WATTLOCKTEST_DO,
 if there is one, in its own folder: what happens while wattlock waits, whose process number is then in
-WATTLOCKTEST_CALLER.
+WATTLOCKTEST_CALLER. Before it opens anything it asks for the secret in WATTLOCKTEST_ASK, if there is one.
 """
 import base64
 import os
@@ -66,6 +66,13 @@ def meanwhile():
         )
 
 
+def ask():
+    question = os.environ.get("WATTLOCKTEST_ASK")
+    if question:
+        write(["request-secret"], question.encode())
+        read()
+
+
 def recipient():
     keys = [body for words, body in until_done() if words == ["wrap-file-key"]]
     meanwhile()
@@ -79,6 +86,7 @@ def recipient():
 def identity():
     stanzas = [(words, body) for words, body in until_done() if words[0] == "recipient-stanza"]
     meanwhile()
+    ask()
     for words, body in stanzas:
         if words[2] == NAME:
             write(["file-key", words[1]], bytes((byte - 1) % 256 for byte in body))
