@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -56,6 +56,7 @@ pub fn run(args: &args::Measure) -> Ended {
     let ward = signals::leave_to_child()?;
     let before =
         args.idle_baseline.map(|seconds| rest(&mut sources, seconds, &ward)).transpose()?;
+    let started = SystemTime::now();
     let mut runs = Vec::new();
     while runs.len() < usize::from(args.repeat) {
         match once(&args.command, &mut sources, &ward)? {
@@ -68,7 +69,7 @@ pub fn run(args: &args::Measure) -> Ended {
     }
     let after = args.idle_baseline.map(|seconds| rest(&mut sources, seconds, &ward)).transpose()?;
     let idle = before.zip(after).map(|(before, after)| Idle::new(before, after));
-    let report = report::Report::new(args, &root, &runs, idle.as_ref());
+    let report = report::Report::new(args, &root, started, &runs, idle.as_ref());
     let code = runs.last().map_or(FAILURE, |run| code(run.status));
     if args.json {
         // The command may have left a line unfinished.

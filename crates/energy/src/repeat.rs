@@ -2,6 +2,7 @@
 
 use crate::amount::{Energy, Microjoules};
 use crate::caveat::Caveat;
+use crate::class::Class;
 
 impl Energy {
     /// The energy in the middle of several windows in which the same was done, each as good as
@@ -29,6 +30,69 @@ impl Energy {
         let ends = (lo - off, hi + off);
         Some(all.replaced(weakest, median(&best), ends))
     }
+}
+
+/// What runs of the same work took: their mean, and how far apart they were.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Statistics {
+    /// The mean of the runs.
+    pub mean: f64,
+    /// The lower end of the mean's 95 % interval.
+    pub lo: f64,
+    /// The upper end of it.
+    pub hi: f64,
+    /// The run that took least.
+    pub min: f64,
+    /// The run that took most.
+    pub max: f64,
+    /// The standard deviation of the runs.
+    pub sd: f64,
+}
+
+impl Statistics {
+    /// Returns the spread of `values`, each of which may be off by `reading`; `None` of fewer than
+    /// two values. The interval is that of Student's t, widened by `reading`, and never negative.
+    pub fn of(values: &[f64], reading: f64) -> Option<Self> {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let freedom = values.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
+        let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        let sd = (squares / freedom as f64).sqrt();
+        let off = student_t(freedom) * sd / count.sqrt() + reading;
+        let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = values.iter().copied().fold(0.0, f64::max);
+        Some(Self { mean, lo: (mean - off).max(0.0), hi: mean + off, min, max, sd })
+    }
+
+    /// Returns the spread of energies in J, and the class of the weakest; `None` of fewer than two,
+    /// and where one is not known, is a model's, or covers other domains than the first.
+    pub fn of_energies(energies: &[&Energy]) -> Option<(Class, Self)> {
+        let same = |pair: &[&Energy]| pair[0].covers().eq(pair[1].covers());
+        if !energies.windows(2).all(same) {
+            return None;
+        }
+        let best = energies.iter().map(|energy| energy.best().map(Microjoules::joules));
+        let best: Vec<f64> = best.collect::<Option<_>>()?;
+        let half = |energy: &&Energy| {
+            energy.interval().map_or(0.0, |(lo, hi)| (hi.joules() - lo.joules()) / 2.0)
+        };
+        let reading = energies.iter().map(half).sum::<f64>() / energies.len() as f64;
+        let class = energies.iter().map(|energy| energy.class()).min()?;
+        Self::of(&best, reading).map(|spread| (class, spread))
+    }
+}
+
+/// The 97.5 % quantile of Student's t distribution with so many degrees of freedom, from 1 on: of
+/// a table up to 30, and within 0.1 % beyond.
+fn student_t(freedom: usize) -> f64 {
+    const TABLE: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+        2.052, 2.048, 2.045, 2.042,
+    ];
+    // The first terms of its expansion in 1 / freedom.
+    let beyond = || 1.96 + 2.3723 / freedom as f64 + 2.82 / (freedom * freedom) as f64;
+    freedom.checked_sub(1).and_then(|index| TABLE.get(index)).copied().unwrap_or_else(beyond)
 }
 
 /// The median of `values`, which must not be empty.
@@ -70,7 +134,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::class::Class;
 
     fn joules(best: f64) -> Energy {
         Energy::measured("a", Microjoules::from_joules(best), Microjoules::from_joules(0.1))
@@ -87,6 +150,39 @@ mod tests {
         assert_eq!(Energy::median(&[]), None);
         let one = Energy::median(&windows[..1]).unwrap();
         assert_eq!((one.best(), one.interval()), (joules(10.0).best(), joules(10.0).interval()));
+    }
+
+    #[test]
+    fn the_mean_of_runs_and_how_far_apart_they_are() {
+        // R: t.test(c(12.5, 20.1, 27.3, 29.5, 31.0, 36.2, 38.6)) has the interval 19.49 to 36.28.
+        let runs = [12.5, 20.1, 27.3, 29.5, 31.0, 36.2, 38.6];
+        let spread = Statistics::of(&runs, 0.0).unwrap();
+        assert!((spread.mean - 27.886).abs() < 0.001, "{spread:?}");
+        assert!((spread.lo - 19.49).abs() < 0.01 && (spread.hi - 36.28).abs() < 0.01, "{spread:?}");
+        assert_eq!((spread.min, spread.max), (12.5, 38.6));
+        let wider = Statistics::of(&runs, 0.5).unwrap();
+        assert!((wider.hi - spread.hi - 0.5).abs() < 1e-9);
+        assert_eq!((Statistics::of(&[], 0.0), Statistics::of(&runs[..1], 0.0)), (None, None));
+        assert!(
+            Statistics::of(&[1.0, 9.0], 0.0).unwrap().lo == 0.0,
+            "no run takes less than nothing"
+        );
+        for (freedom, t) in [(1, 12.706), (30, 2.042), (40, 2.021), (120, 1.980), (65_534, 1.960)] {
+            assert!((student_t(freedom) - t).abs() < 0.002, "{freedom}: {}", student_t(freedom));
+        }
+    }
+
+    #[test]
+    fn only_like_energies_have_a_mean() {
+        let (one, two) = (joules(1.0), joules(3.0));
+        let attributed = two.clone().share(1.0);
+        let (class, spread) = Statistics::of_energies(&[&one, &attributed]).unwrap();
+        assert_eq!((class, spread.mean), (Class::Attributed, 2.0));
+        let other = Energy::measured("b", Microjoules(7), Microjoules(1));
+        let modelled = Energy::modelled("a", Microjoules(10), Microjoules(30));
+        for odd in [other, modelled, Energy::unavailable(Caveat::Stuck)] {
+            assert_eq!(Statistics::of_energies(&[&one, &two, &odd]), None, "{odd:?}");
+        }
     }
 
     #[test]

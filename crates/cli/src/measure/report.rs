@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, json};
 use wattlock_energy::{Caveat, Class, Energy, Figure, Idle, Metered, Root};
@@ -12,8 +12,8 @@ use wattlock_host::energy::{model, other};
 use wattlock_host::exit::redact_command;
 use wattlock_host::metrics::Metrics;
 use wattlock_report::columns::Columns;
-use wattlock_report::measure::{self, Measurement};
-use wattlock_report::results::Interval;
+use wattlock_report::measure::{self, Measurement, OverRuns};
+use wattlock_report::results::{Interval, Machine};
 
 use super::{Run, code};
 use crate::args;
@@ -22,6 +22,8 @@ use crate::args;
 pub struct Report<'a> {
     args: &'a args::Measure,
     root: Option<String>,
+    /// When the first run began.
+    started: SystemTime,
     runs: Vec<Accounted<'a>>,
     /// Index of the run in the middle.
     median: usize,
@@ -47,7 +49,13 @@ struct Priced {
 }
 
 impl<'a> Report<'a> {
-    pub fn new(args: &'a args::Measure, root: &Root, runs: &'a [Run], idle: Option<&Idle>) -> Self {
+    pub fn new(
+        args: &'a args::Measure,
+        root: &Root,
+        started: SystemTime,
+        runs: &'a [Run],
+        idle: Option<&Idle>,
+    ) -> Self {
         let runs = runs.iter().map(|run| {
             let sum = run.window.sum();
             let unknown = sum.class() == Class::Unavailable;
@@ -57,21 +65,28 @@ impl<'a> Report<'a> {
         });
         let runs: Vec<_> = runs.collect();
         let root = other(root).map(|root| root.display().to_string());
-        Self { args, root, median: middle(&runs), runs }
+        Self { args, root, started, median: middle(&runs), runs }
     }
 
     /// One line of JSON.
     pub fn json(&self) -> anyhow::Result<String> {
         let caveats = self.caveats();
         let advice = caveats.iter().map(|caveat| (caveat.name().into(), caveat.advice().into()));
+        let runs: Vec<_> = self.runs.iter().map(|one| one.entry(self.args.bytes)).collect();
+        let started = self.started.duration_since(SystemTime::UNIX_EPOCH);
         let document = Measurement {
             schema: "wattlock-measure/1".to_owned(),
             command: self.command(),
+            created_unix_s: started.ok().map(|since| since.as_secs()),
+            machine: Some(Machine::here()),
+            wattlock: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            sources: self.sources(),
             root: self.root.clone(),
             bytes: self.args.bytes,
             median_run: self.median,
+            over_runs: OverRuns::of(&runs),
             advice: advice.collect(),
-            runs: self.runs.iter().map(|one| one.entry(self.args.bytes)).collect(),
+            runs,
         };
         // By way of a value, for the keys have always been in the order of the alphabet.
         Ok(serde_json::to_string(&serde_json::to_value(document)?)?)
@@ -88,12 +103,20 @@ impl<'a> Report<'a> {
                 let wall = one.run.wall.as_secs_f64();
                 table.row([format!("run {}", index + 1), format!("{wall:.3} s, {energy}")]);
             }
+            let runs: Vec<_> = self.runs.iter().map(|one| one.entry(None)).collect();
+            for (name, value) in OverRuns::of(&runs).iter().flat_map(OverRuns::rows) {
+                table.row([name, value]);
+            }
             text += &format!("\n{table}  run {} (median):", self.median + 1);
         }
         let Some(one) = self.runs.get(self.median) else { return text };
         let mut table = Columns::new("<").indented();
         one.rows(self.args.bytes, |name, value| table.row([name.to_owned(), value]));
         text += &format!("\n{}", table.to_string().trim_end());
+        if self.runs.len() > 1 {
+            text += "\n  note: ± is the uncertainty of one run's reading; how far the runs are apart is \
+                     in the interval of their mean";
+        }
         for caveat in self.caveats() {
             text += &format!("\n  note: {}", caveat.advice());
         }
@@ -136,6 +159,16 @@ impl<'a> Report<'a> {
             metrics.figure((stem, "joules"), &labels, joules(&priced.energy).as_ref());
         }
         metrics
+    }
+
+    /// Where each domain was read; without any, the model stands in.
+    fn sources(&self) -> BTreeMap<String, String> {
+        let domains = self.runs.iter().flat_map(|one| &one.run.window.domains);
+        let read = domains.map(|domain| (domain.name.clone(), domain.source.to_owned()));
+        let models = self.runs.iter().flat_map(|one| &one.model);
+        let modelled = models.flat_map(|(gross, _)| gross.covers());
+        let modelled = modelled.map(|domain| (domain.to_owned(), "model".to_owned()));
+        modelled.chain(read).collect()
     }
 
     fn command(&self) -> Vec<String> {

@@ -48,6 +48,45 @@ fn a_measurement_of_a_command() {
     assert!(seen(&page).contains("the model knows time and utilisation only"), "{page}");
 }
 
+/// `wattlock measure ARGS… --json -- true` on a machine without sensors.
+fn modelled(args: &[&str]) -> Value {
+    let sensors = tempfile::tempdir().unwrap();
+    let mut command = wattlock();
+    command.arg("measure").args(args).args(["--json", "--", "sleep", "0.1"]);
+    let ran = command.env("WATTLOCK_ROOT", sensors.path()).output().unwrap();
+    serde_json::from_str(stderr(&ran).lines().last().unwrap()).unwrap()
+}
+
+#[test]
+fn the_page_of_a_measurement_holds_its_net_energy() {
+    // The handbook's own two commands; their net energy is by a model where nothing counts.
+    let of_model = page(&modelled(&["--idle-baseline=0.1", "--tdp=100"]));
+    assert!(seen(&of_model).contains("Joules, net of idle: model, not measured"), "{of_model}");
+    let mut counted = measured();
+    let energy = |class: &str, best: u64| {
+        json!({
+            "class": class, "covers": ["package-0"], "gaps": [], "caveats": [],
+            "energy_uj": {"lo": best - 100_000, "best": best, "hi": best + 100_000},
+        })
+    };
+    for (run, gross) in [(0, 12_500_000), (1, 38_600_000)] {
+        let run = &mut counted["runs"][run];
+        run["sum"] = energy("measured", gross);
+        run["net"] = energy("attributed", gross - 2_200_000);
+        run.as_object_mut().unwrap().retain(|key, _| !key.starts_with("model"));
+    }
+    let page = page(&counted);
+    let seen = seen(&page);
+    assert!(seen.contains("Joules per byte, net of idle"), "{seen}");
+    assert!(seen.contains("10.3 J ± 0.1, attributed"), "{seen}");
+    assert!(seen.contains("energy, mean of 2 runs") && seen.contains("runs from 12.5 to 38.6 J"));
+    assert!(seen.contains("net of idle, mean of 2 runs"), "{seen}");
+    for given in ["Linux ", env!("CARGO_PKG_VERSION"), " UTC"] {
+        assert!(seen.contains(given), "{given}");
+    }
+    assert!(!seen.contains("not in the document"), "{seen}");
+}
+
 #[test]
 fn results_of_the_laboratory_are_drawn_too() {
     for (kind, case) in [("blocks", "x"), ("energy", "parc4")] {
