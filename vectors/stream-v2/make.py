@@ -258,7 +258,9 @@ def write(name, expect, messages, why, files, epochs=(1,), salts=None, selection
     for file_name, data in files.items():
         (folder / file_name).write_bytes(data)
     for epoch, value in salts.items():
-        (folder / "keys" / f"{epoch:06}.salt").write_bytes(value)
+        # An epoch, or the name of a file that is kept beside another.
+        name = f"{epoch:06}.salt" if isinstance(epoch, int) else epoch
+        (folder / "keys" / name).write_bytes(value)
     case = {"expect": expect, "messages": messages.hex(), "why": why}
     if selection is not None:
         case["selection"] = selection
@@ -330,6 +332,12 @@ def successes():
     success("latest_missing", b"one\nrawtwo\n", why, *rotated()[:2])
 
     recovered_successes()
+
+    why = "The salt that fits is the third that is kept for its epoch; the first is a byte short."
+    salts = {1: salt(1)[:31], "000001.salt.1": salt(2), "000001.salt.2": salt(1)}
+    success("salt_beside", TEXT, why, example(), salts=salts)
+    why = "The salt that fits is the last that may be kept beside another."
+    success("salt_beside_16", TEXT, why, example(), salts={1: salt(2), "000001.salt.16": salt(1)})
 
     unknown = Segment("unknown")
     unknown.add(unknown.begin(1, LINES, NAME), b"\xc8what later writers say")
@@ -635,6 +643,9 @@ def folder_faults():
     damaged("salt_missing", b"", why, b"", files=files, salts={2: salt(2)})
     why = "The salt of another epoch stands in place of a segment's."
     damaged("salt_other", b"", why, b"", files=files, salts={1: salt(2), 2: salt(2)})
+    why = "The salt that fits has a number above those that are kept beside another."
+    salts = {1: salt(2), "000001.salt.17": salt(1), 2: salt(2)}
+    damaged("salt_beside_17", b"", why, b"", files=files, salts=salts)
     why = "The salt of a segment's epoch is a byte short."
     damaged("salt_short", b"", why, b"", files=files, salts={1: salt(1)[:31], 2: salt(2)})
 

@@ -282,6 +282,16 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
              < {shown} > {shown}.wls; to decrypt it: wattlock stream --open ... {shown}"
         )));
     }
+    if args.store
+        && let Some(address) = &args.listen
+        && !is_local(address)
+        && !(matches!(address, Address::Tls(_)) && args.tls_client_ca.is_some())
+    {
+        return Err(usage(
+            "--store accepts forwarders of other machines with client certificates only: use tls: with \
+             --tls-client-ca, a loopback address or a Unix socket",
+        ));
+    }
     if !args.insecure {
         let shows_who_it_is = args.tls_client_ca.is_some() || args.tenants.is_some();
         let is_safe = |address: &Address| {

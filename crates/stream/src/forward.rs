@@ -4,8 +4,9 @@
 //! a folder of its own, and says how much of it is durable there.
 
 mod forwarder;
+mod owner;
 mod protocol;
 mod store;
 
-pub use forwarder::{Forwarder, Forwarding};
-pub use store::Store;
+pub use forwarder::{CheckKey, Forwarder, Forwarding};
+pub use store::{Store, Stored};

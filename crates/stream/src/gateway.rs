@@ -74,7 +74,9 @@ pub use served::Limits;
 pub use socket::{Address, Destination, remove_stale};
 pub use split::Split;
 pub use syncer::Durability;
-pub use tls::{ClientCertificates, TlsClient, TlsError, TlsIdentity, TlsServer, TlsStream};
+pub use tls::{
+    Certificate, ClientCertificates, TlsClient, TlsError, TlsIdentity, TlsServer, TlsStream,
+};
 pub use welcome::{Admission, Caller, TokenCheck, Welcome};
 
 /// One input on its way into the window.
@@ -294,6 +296,13 @@ pub enum Notice {
         who: String,
         /// Why.
         why: String,
+    },
+    /// A peer had another key file of an epoch, and keeps both.
+    OtherKey {
+        /// Its address.
+        who: String,
+        /// The key file that it was sent.
+        path: String,
     },
     /// A folder cannot be written any more. Other tenants' folders are.
     FolderFailed {

@@ -98,6 +98,8 @@ pub struct Stream {
     #[arg(requires = "listen", value_parser = from_to(0, u32::MAX))]
     pub idle_timeout: u32,
     /// Let other machines reach --listen and --metrics (no encryption or authentication)
+    ///
+    /// With --store, other machines need client certificates all the same: see --tls-client-ca.
     #[arg(long, help_heading = INPUT)]
     pub insecure: bool,
     /// Accept only the senders in FILE, and write each tenant's data to TENANT/ in the -o folder

@@ -86,6 +86,10 @@ impl Findings {
             Notice::Unreachable { who, why } => {
                 self.report_always(&format!("cannot forward to {who}: {why}; retrying"));
             }
+            Notice::OtherKey { who, path } => self.report_always(&format!(
+                "{path}: {who} has another key file of this epoch, and keeps both: this one was rekeyed, or one \
+                 of them is damaged"
+            )),
             Notice::FolderFailed { folder, why } => {
                 self.note(FAILURE);
                 self.report_always(&format!(

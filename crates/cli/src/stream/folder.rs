@@ -10,9 +10,10 @@ use std::time::Duration;
 use anyhow::Context;
 use wattlock_engine::Engine;
 use wattlock_engine::crypto::{Secret, hkdf, random};
-use wattlock_file::{self as file, Format, Identities, Opener, Sealer, Shown};
+use wattlock_file::{self as file, Format, Identities, Input, Opener, Sealer, Shown, inspect};
 use wattlock_host::exit::usage;
 use wattlock_record::{AdditionalData, SessionKey, new_session_key};
+use wattlock_stream::forward::CheckKey;
 use wattlock_stream::gateway::{
     Address, Durability, EpochLimits, FolderLimit, RecordingSettings, Recordings, Retry, Rotation,
     TenantFolder, WhenFull,
@@ -230,6 +231,24 @@ pub fn key_store(key: OpeningKey, folder: &Path) -> KeyStore {
             KeyStore::new(folder, KeyKind::Container, unwrapping(identities))
         }
     }
+}
+
+/// Checks key files before they are sent to another machine: one that follows from a shared key is opened. One that is
+/// wrapped for recipients cannot be opened here; it has to be a container of a key.
+pub fn check_key(shared: Option<Arc<Secret<32>>>) -> Box<CheckKey> {
+    Box::new(move |file, content| match file.kind {
+        KeyKind::Salt => {
+            let salt = content.try_into().map_err(|_| NOT_A_KEY)?;
+            Ok(shared.as_ref().map(|shared| from_salt(shared, salt)))
+        }
+        KeyKind::Container => {
+            let container = inspect(&Input::Path(file.path.clone()), &Identities::default())?;
+            match container.plain_len {
+                Some(32) => Ok(None),
+                _ => Err(NOT_A_KEY.into()),
+            }
+        }
+    })
 }
 
 /// Opens key files that were wrapped for recipients.

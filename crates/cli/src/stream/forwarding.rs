@@ -16,13 +16,13 @@ use anyhow::Context;
 use serde_json::json;
 use wattlock_file::Shown;
 use wattlock_host::exit::{Ended, usage};
-use wattlock_stream::forward::{Forwarder, Forwarding, Store};
+use wattlock_stream::forward::{Forwarder, Forwarding, Store, Stored};
 use wattlock_stream::gateway::{Address, Counters, Recording, TlsServer, remove_stale};
 
 use super::ends::Findings;
 use super::service::Signals;
 use super::tenants::Tenants;
-use super::{metrics, tls};
+use super::{folder, key, metrics, tls};
 use crate::args;
 use crate::lock::lock;
 
@@ -33,12 +33,14 @@ pub fn start(
     findings: &Findings,
 ) -> anyhow::Result<Vec<Forwarder>> {
     let removal = Arc::new(Removal { peers: args.forward.len(), have: Mutex::default() });
+    let shared = key::shared(args)?.map(Arc::new);
     let start = |(peer, address): (usize, &Address)| {
         let removal = Arc::clone(&removal);
         let forwarded = move |segment: &Path| removal.peer_has(peer, segment);
         let job = Forwarding {
             folder: recording.folder().to_owned(),
             to: tls::destination(args, address)?,
+            check_key: folder::check_key(shared.clone()),
             progress: Arc::clone(recording.progress()),
             copies: recording.copies().map(|copies| (Arc::clone(copies), peer)),
             forwarded: args.remove_forwarded.then(|| Box::new(forwarded) as Box<_>),
@@ -188,27 +190,44 @@ enum Accepted {
 impl Served {
     /// Serves one forwarder to its end.
     fn serve(&self, connection: Accepted) -> io::Result<()> {
-        let stored = |bytes| {
-            self.counters.bytes_out.fetch_add(bytes, Ordering::Relaxed);
+        let stored = |what| {
+            match what {
+            Stored::Bytes(bytes) => {
+                self.counters.bytes_out.fetch_add(bytes, Ordering::Relaxed);
+            }
+            Stored::OtherKey { path, kept } => self.findings.report(&match kept {
+                Some(kept) => format!(
+                    "{}: a forwarder sent other bytes for this key file; they are kept beside it as {kept}",
+                    Shown(&path)
+                ),
+                None => format!(
+                    "{}: a forwarder sent other bytes for this key file, and as many are kept beside it as may \
+                     be; they were refused",
+                    Shown(&path)
+                ),
+            }),
+        }
         };
         let store = |tenant: Option<&str>| Store::new(&self.folder.join(tenant.unwrap_or("")));
         match (connection, &self.tls) {
             (Accepted::Tcp(stream), Some(tls)) => {
                 let stream = tls.accept(stream, PATIENCE)?;
+                let certificate = stream.certificate();
                 let tenant = match &self.tenants {
                     None => None,
                     Some(tenants) => {
                         let refused = |why| io::Error::new(io::ErrorKind::PermissionDenied, why);
-                        let tenant = tenants.of_certificate(&stream.names()).map_err(refused)?;
+                        let names = certificate.as_ref().map_or(&[][..], |shown| &shown.names);
+                        let tenant = tenants.of_certificate(names).map_err(refused)?;
                         Some(tenant.ok_or_else(|| {
                             refused("its certificate is not in the list of tenants")
                         })?)
                     }
                 };
-                store(tenant).serve(stream, &stored)
+                store(tenant).serve(stream, certificate.as_ref(), &stored)
             }
-            (Accepted::Tcp(stream), None) => store(None).serve(stream, &stored),
-            (Accepted::Unix(stream), _) => store(None).serve(stream, &stored),
+            (Accepted::Tcp(stream), None) => store(None).serve(stream, None, &stored),
+            (Accepted::Unix(stream), _) => store(None).serve(stream, None, &stored),
         }
     }
 }

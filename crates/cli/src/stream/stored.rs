@@ -18,7 +18,7 @@ use wattlock_host::exit::{AUTHENTICATION, FAILURE};
 use wattlock_stream::frame::{self, Error as FrameError, WalkError};
 use wattlock_stream::gateway::{Counters, MessageOutput, Notice, Replay};
 use wattlock_stream::segment::{
-    Error as SegmentError, Folder, KeyKind, Segment, Selection, Tail, key_file,
+    Error as SegmentError, Folder, KeyFile, KeyFolder, KeyKind, Segment, Selection, Tail,
 };
 
 use super::ends::{chain, code_of_frame, code_of_segment};
@@ -169,17 +169,33 @@ pub fn describe(path: &Path) -> Result<Description, Error> {
     }
     found.epochs.sort_unstable();
     found.epochs.dedup();
-    let keys: Vec<_> = found.epochs.iter().map(|epoch| key_file(&folder, *epoch)).collect();
-    let without = found.epochs.iter().zip(&keys).filter(|(_, key)| key.is_none());
-    found.epochs_without_key = without.map(|(epoch, _)| *epoch).collect();
-    if let Some((KeyKind::Container, key)) = keys.into_iter().flatten().last() {
-        found.recipients = Some(inspect(&Input::Path(key), &Identities::default())?.recipients);
+    let keys = KeyFolder::of_segments(&folder);
+    let (mut last, mut without) = (Vec::new(), Vec::new());
+    for epoch in &found.epochs {
+        match keys.files(*epoch) {
+            files if files.is_empty() => without.push(*epoch),
+            files => last = files,
+        }
     }
+    found.epochs_without_key = without;
+    found.recipients = recipients_of(last)?;
     if are_all {
         (found.writer, found.end) = (None, None);
         (found.segments, found.incomplete) = (Some(paths.len() as u64), Some(incomplete));
     }
     Ok(found)
+}
+
+/// The recipients of the first of these key files that can be read; `None` if they are not for recipients.
+fn recipients_of(files: Vec<KeyFile>) -> Result<Option<Vec<String>>, Error> {
+    let mut problem = None;
+    for file in files.into_iter().filter(|file| file.kind == KeyKind::Container) {
+        match inspect(&Input::Path(file.path), &Identities::default()) {
+            Ok(container) => return Ok(Some(container.recipients)),
+            Err(error) => drop(problem.get_or_insert(error)),
+        }
+    }
+    problem.map_or(Ok(None), Err)
 }
 
 /// Gives a stream new recipients. Of version 1, all is sealed again under a new key; of version 2, the key of the
@@ -206,26 +222,23 @@ pub fn rekey(how: &Rekey<'_>, path: &Path, target: &Path) -> Result<Done, Error>
             epochs.insert(segment.header().epoch);
         }
     }
+    let keys = KeyFolder::of_segments(&folder);
     let (mut bytes_in, mut bytes_out) = (0, 0);
     for epoch in epochs {
-        let key = match key_file(&folder, epoch) {
-            Some((KeyKind::Container, key)) => key,
-            Some((KeyKind::Salt, _)) => {
-                return Err(Error::usage("it was sealed with --key-file, and has no recipients"));
-            }
-            // It was removed on purpose, and is no reason to leave the others as they are.
-            None if paths.len() > 1 => continue,
-            None => {
-                return Err(failed(
-                    Kind::Failure,
-                    &format!("the key of epoch {epoch} was removed"),
-                ));
-            }
-        };
-        let done = wattlock_file::rekey(how, &Input::Path(key.clone()), &key);
-        let done =
-            done.map_err(|error| failed(error.kind(), &format!("{}: {error}", Shown(&key))))?;
-        (bytes_in, bytes_out) = (bytes_in + done.bytes_in, bytes_out + done.bytes_out);
+        let files = keys.files(epoch);
+        if files.iter().any(|file| file.kind == KeyKind::Salt) {
+            return Err(Error::usage("it was sealed with --key-file, and has no recipients"));
+        }
+        // One that was removed on purpose is no reason to leave the others as they are.
+        if files.is_empty() && paths.len() == 1 {
+            return Err(failed(Kind::Failure, &format!("the key of epoch {epoch} was removed")));
+        }
+        for KeyFile { path: key, .. } in files {
+            let done = wattlock_file::rekey(how, &Input::Path(key.clone()), &key);
+            let done =
+                done.map_err(|error| failed(error.kind(), &format!("{}: {error}", Shown(&key))))?;
+            (bytes_in, bytes_out) = (bytes_in + done.bytes_in, bytes_out + done.bytes_out);
+        }
     }
     Ok(done(bytes_in, bytes_out, VERSION_2))
 }

@@ -12,6 +12,7 @@ mod documents;
 mod failing_disk;
 mod folder_limits;
 mod following;
+mod forwarded_keys;
 mod forwarding;
 mod frozen;
 mod frozen_documents;

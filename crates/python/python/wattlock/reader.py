@@ -627,6 +627,8 @@ SEGMENT = b"wattlock-stream/v2\n"
 SEGMENT_NAME = re.compile(r"([0-9]{6,})\.wls")
 END, CUT = b"wls2end\n", b"wls2cut\n"
 PathLike = Union[str, "os.PathLike[str]"]
+Fits = Callable[[bytes], bool]
+MAX_KEYS_BESIDE = 16
 
 
 @dataclass(frozen=True)
@@ -698,7 +700,8 @@ def read_segment(
     size = file.seek(0, os.SEEK_END)
     if not has_header(file, size):
         return  # the writer was killed before its first record
-    segment = Segment(file, size, lambda epoch: keys.find(os.path.dirname(path), epoch))
+    folder = os.path.dirname(path)
+    segment = Segment(file, size, lambda epoch, fits: keys.find(folder, epoch, fits))
     contents = Contents(segment.tenant, checks)
     for payloads in segment.batches():
         for payload in payloads:
@@ -745,11 +748,14 @@ def has_header(file: BinaryIO, size: int) -> bool:
 class Segment:
     """The header, batches and tail of a segment. The header is checked already."""
 
-    def __init__(self, file: BinaryIO, size: int, find_key: Callable[[int], bytes]) -> None:
+    def __init__(self, file: BinaryIO, size: int, find_key: Callable[[int, Fits], bytes]) -> None:
         self._file = file
-        bound, self._additional = self._read_header()
-        self._epoch, self.writer = bound[:4], bound[4:]
-        self._key = self._derive_key(find_key(int.from_bytes(self._epoch, "big")))
+        self._bound, self._additional = self._read_header()
+        self._epoch, self.writer = self._bound[:4], self._bound[4:]
+        session_key = find_key(int.from_bytes(self._epoch, "big"), self._fits)
+        self._key = hkdf_expand(
+            hashes.SHA256(), session_key, b"wattlock/v1 record" + self._bound, 32
+        )
         self.tenant = parse_tenant(self._additional)
         self.valid = file.tell()
         """The length of the header and the whole batches that were read."""
@@ -768,14 +774,11 @@ class Segment:
             raise Damaged("the checksum of its header is wrong")
         return bound, additional
 
-    def _derive_key(self, session_key: bytes) -> bytes:
-        """Returns the key of the segment's records, after it compared the commitment."""
-        bound = self._epoch + self.writer
-        info = b"wattlock-stream/v2 commitment" + bound + self._additional
+    def _fits(self, session_key: bytes) -> bool:
+        """True if the segment commits to this key."""
+        info = b"wattlock-stream/v2 commitment" + self._bound + self._additional
         commitment = hkdf_expand(hashes.SHA256(), session_key, info, 32)
-        if not hmac.compare_digest(commitment, self._commitment):
-            raise Damaged("its key is another, or its header was changed")
-        return hkdf_expand(hashes.SHA256(), session_key, b"wattlock/v1 record" + bound, 32)
+        return hmac.compare_digest(commitment, self._commitment)
 
     def _read_tail(self, size: int) -> None:
         """Finds the tail, which may be missing, and where the batches have to end."""
@@ -1012,36 +1015,48 @@ class SessionKeys:
         self._shared_key = shared_key
         self._for_containers = (identities, passphrase, max_work_factor)
         self._can_open_containers = bool(identities) or passphrase is not None
-        self._found: Dict[str, Union[bytes, ReaderError]] = {}
+        self._found: Dict[str, Union[bytes, ReaderError, None]] = {}
 
-    def find(self, folder: str, epoch: int) -> bytes:
-        """Returns the key of the epoch, of which the folder of segments has a file."""
+    def find(self, folder: str, epoch: int, fits: Fits) -> bytes:
+        """Returns the key of a segment: that of the first file of its epoch whose key fits."""
         path = os.path.join(folder, "keys", f"{epoch:06}")
-        if path not in self._found:
-            try:
-                self._found[path] = self._read(path)
-            except ReaderError as error:
-                self._found[path] = error
-        found = self._found[path]
-        if isinstance(found, ReaderError):
-            raise type(found)(f"{path}: {found}")
-        return found
+        problem: Optional[ReaderError] = None
+        for number in range(MAX_KEYS_BESIDE + 1):
+            found = self._key_in(path, f".{number}" if number else "")
+            if isinstance(found, bytes):
+                if fits(found):
+                    return found
+                found = Damaged("its key is another, or its header was changed")
+            problem = problem or found
+        problem = problem or WrongKey("there is no key, or none that these keys open")
+        raise type(problem)(f"{path}: {problem}")
 
-    def _read(self, path: str) -> bytes:
-        if self._shared_key is not None and os.path.exists(path + ".salt"):
-            with open(path + ".salt", "rb") as file:
+    def _key_in(self, path: str, suffix: str) -> Union[bytes, ReaderError, None]:
+        """Returns the key in a file, or what is wrong with it; None if there is none."""
+        name = path + suffix
+        if name not in self._found:
+            try:
+                self._found[name] = self._read(path, suffix)
+            except ReaderError as error:
+                self._found[name] = error
+        return self._found[name]
+
+    def _read(self, path: str, suffix: str) -> Optional[bytes]:
+        salt_path, container_path = path + ".salt" + suffix, path + ".key" + suffix
+        if self._shared_key is not None and os.path.exists(salt_path):
+            with open(salt_path, "rb") as file:
                 salt = file.read(33)
             if len(salt) != 32:
                 raise Damaged("a salt of a wrong length")
             info = b"wattlock-stream/v2 session" + salt
             return hkdf_expand(hashes.SHA256(), self._shared_key, info, 32)
-        if self._can_open_containers and os.path.exists(path + ".key"):
-            with open(path + ".key", "rb") as file:
+        if self._can_open_containers and os.path.exists(container_path):
+            with open(container_path, "rb") as file:
                 key = next(open_container(file, *self._for_containers))
             if len(key) != 32:
                 raise Damaged("a session key of a wrong length")
             return key
-        raise WrongKey("there is no key, or none that these keys open")
+        return None
 
 
 def parse_tenant(additional: bytes) -> Optional[str]:

@@ -1,9 +1,9 @@
 //! Sends the segments of a folder to a store.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,12 +11,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use wattlock_engine::crypto::random;
+use wattlock_record::SessionKey;
 
 use super::protocol::{
-    CONFLICT, ID_LEN, LONGEST_DATA, LONGEST_START, MAGIC, Request, read_answer, wrong,
+    CONFLICT, ID_LEN, KEPT_BESIDE, LONGEST_DATA, LONGEST_START, MAGIC, Request, read_answer, wrong,
 };
 use crate::gateway::{Destination, Notice, Peer};
-use crate::segment::{self, Copies, Folder, Progress, Segment, Tail, key_file};
+use crate::segment::{self, Copies, Folder, Header, KeyFile, KeyFolder, Progress, Segment, Tail};
 
 /// Sends segments to one peer, on a thread of its own.
 pub struct Forwarder {
@@ -24,12 +25,21 @@ pub struct Forwarder {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Looks at a key file before it is sent, with the bytes that it holds. Returns its key if it can be opened here.
+///
+/// Its error is that these bytes are no key file.
+pub type CheckKey = dyn Fn(&KeyFile, &[u8]) -> Result<Option<SessionKey>, BoxedError> + Send + Sync;
+
+type BoxedError = Box<dyn std::error::Error + Send + Sync>;
+
 /// What a forwarder has to do.
 pub struct Forwarding {
     /// The folder of the segments.
     pub folder: PathBuf,
     /// Where they go.
     pub to: Destination,
+    /// Checks key files.
+    pub check_key: Box<CheckKey>,
     /// What is durable of the segment that is written.
     pub progress: Arc<Progress>,
     /// What waits until this peer and others have stored a copy, with the number of this one.
@@ -234,8 +244,7 @@ impl Session<'_> {
             return Ok(false);
         }
         let is_open = self.open.as_ref().is_some_and(|open| open.path == path);
-        if !is_open && !self.begin(path, &file, segment.header().epoch)? {
-            let problem = segment::Error::Conflict(self.shared.job.to.to_string());
+        if !is_open && let Err(problem) = self.begin(path, &file, segment.header())? {
             (self.shared.notify)(Notice::Segment { path: path.display().to_string(), problem });
             return Ok(true);
         }
@@ -246,22 +255,29 @@ impl Session<'_> {
         Ok(is_complete)
     }
 
-    /// Asks how much the peer has of a segment, after it has its key. False if it has another of that name.
-    fn begin(&mut self, path: &Path, file: &File, epoch: u32) -> io::Result<bool> {
-        if !self.keys.contains(&epoch) {
-            self.forward_key(epoch)?;
-            self.keys.insert(epoch);
+    /// Asks how much the peer has of a segment, after it has its key. The inner error is why it is not sent.
+    fn begin(
+        &mut self,
+        path: &Path,
+        file: &File,
+        header: &Header,
+    ) -> io::Result<Result<(), segment::Error>> {
+        if !self.keys.contains(&header.epoch) {
+            if let Err(problem) = self.forward_keys(header)? {
+                return Ok(Err(problem));
+            }
+            self.keys.insert(header.epoch);
         }
         let mut start = vec![0; LONGEST_START];
         file.read_exact_at(&mut start, 0)?;
         self.open = None;
         let there = self.ask(&Request::Segment { name: name_of(path), start })?;
         if there == CONFLICT {
-            return Ok(false);
+            return Ok(Err(segment::Error::Conflict(self.shared.job.to.to_string())));
         }
         self.note_copy(path, there);
         self.open = Some(OpenSegment { path: path.to_owned(), there });
-        Ok(true)
+        Ok(Ok(()))
     }
 
     /// Notes that the peer has stored so much of a segment.
@@ -297,14 +313,38 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Sends the key file of an epoch, if it was not removed.
-    fn forward_key(&mut self, epoch: u32) -> io::Result<()> {
-        let Some((_, path)) = key_file(&self.shared.job.folder, epoch) else { return Ok(()) };
-        let content = match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            content => content?,
-        };
-        self.ask(&Request::Key { name: name_of(&path), content }).map(drop)
+    /// Sends the key files of a segment's epoch, of which there are none if the key was removed. The inner error is what
+    /// is wrong with one: it is not sent.
+    ///
+    /// A key that can be opened here has to fit the segment's commitment. Of another, it is known that it has the form of
+    /// a key file, and not that it opens.
+    fn forward_keys(&mut self, header: &Header) -> io::Result<Result<(), segment::Error>> {
+        let Forwarding { folder, check_key, to, .. } = &self.shared.job;
+        let epoch = header.epoch;
+        for file in KeyFolder::of_segments(folder).files(epoch) {
+            let content = match file.read() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                content => content?,
+            };
+            let checked = match check_key(&file, &content) {
+                Ok(key) => key.map_or(Ok(()), |key| header.check(&key)),
+                Err(source) => Err(segment::Error::Unwrap { epoch, source }),
+            };
+            if checked.is_err() {
+                return Ok(checked);
+            }
+            match self.ask(&Request::Key { name: file.sent_name(), content })? {
+                CONFLICT => {
+                    return Ok(Err(segment::Error::TooManyKeys { epoch, who: to.to_string() }));
+                }
+                KEPT_BESIDE => {
+                    let (who, path) = (to.to_string(), file.path.display().to_string());
+                    (self.shared.notify)(Notice::OtherKey { who, path });
+                }
+                _ => {}
+            }
+        }
+        Ok(Ok(()))
     }
 }
 
@@ -319,20 +359,27 @@ fn is_locked(file: &File) -> bool {
     is_locked
 }
 
-/// The identity of a folder, by which a store tells it from others: random, made when it is first wanted.
+/// The identity of a folder, by which a store tells it from others: random, made when it is first wanted. Who knows it
+/// can send into the folder's copy, so that its owner alone may read it.
 fn identity(folder: &Path) -> io::Result<[u8; ID_LEN]> {
     let path = folder.join("id");
     let mut id = [0; ID_LEN];
     match File::open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         file => {
-            file?.read_exact(&mut id)?;
+            let mut file = file?;
+            file.read_exact(&mut id)?;
+            if file.metadata()?.mode() & 0o077 != 0 {
+                // An earlier version made it. It may be another user's, who decides then.
+                let _ = file.set_permissions(Permissions::from_mode(0o600));
+            }
             return Ok(id);
         }
     }
     let new = folder.join(format!(".id.{}", std::process::id()));
     let id = random::array::<ID_LEN>().map_err(io::Error::other)?;
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&new)?;
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     file.write_all(&id)?;
     file.sync_all()?;
     // Another process may have been first: its identity counts.

@@ -2,6 +2,8 @@
 
 use std::io::{self, Read, Write};
 
+use crate::segment::LONGEST_KEY;
+
 /// The first bytes of a forwarder, which the identity of its folder follows.
 pub(super) const MAGIC: &[u8; 20] = b"wattlock-forward/v1\n";
 
@@ -60,7 +62,7 @@ impl Request {
         Ok(Some(match kind[0] {
             KEY => {
                 let name = read_name(from)?;
-                Self::Key { name, content: read_bytes(from, LONGEST_KEY)? }
+                Self::Key { name, content: read_bytes(from, LONGEST_KEY as usize)? }
             }
             SEGMENT => {
                 let name = read_name(from)?;
@@ -146,11 +148,11 @@ pub(super) const LONGEST_START: usize = 39;
 /// Bytes that are sent at once.
 pub(super) const LONGEST_DATA: usize = 256 << 10;
 
-/// Bytes of the longest key file.
-const LONGEST_KEY: usize = 2 << 20;
-
-/// The answer if the store has another segment of that name.
+/// The answer if the store has another segment of that name, or as many other key files as it keeps.
 pub(super) const CONFLICT: u64 = u64::MAX;
+
+/// The answer if the store had another key file of that name, and keeps this one beside it.
+pub(super) const KEPT_BESIDE: u64 = u64::MAX - 1;
 
 #[cfg(test)]
 mod tests {

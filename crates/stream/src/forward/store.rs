@@ -5,14 +5,31 @@ use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::owner;
 use super::protocol::{
-    CONFLICT, ID_LEN, MAGIC, Request, is_key_name, is_segment_name, write_answer, wrong,
+    CONFLICT, ID_LEN, KEPT_BESIDE, MAGIC, Request, is_key_name, is_segment_name, write_answer,
+    wrong,
 };
-use crate::segment::{self, whole_len};
+use crate::gateway::Certificate;
+use crate::segment::{self, Kept, KeyFolder, whole_len};
 
 /// Keeps segments of others, each forwarder's in a subfolder of its own.
 pub struct Store {
     folder: PathBuf,
+}
+
+/// What a store did.
+#[derive(Debug)]
+pub enum Stored {
+    /// So many more bytes of segments are durable.
+    Bytes(u64),
+    /// A key file is another than the one that is there, which is not replaced.
+    OtherKey {
+        /// The one that is there.
+        path: PathBuf,
+        /// The name under which the other is kept beside it; `None` if there are as many as are kept.
+        kept: Option<String>,
+    },
 }
 
 /// The segment that a connection sends.
@@ -28,11 +45,17 @@ impl Store {
         Self { folder: folder.to_owned() }
     }
 
-    /// Serves one forwarder to its end. `stored` hears how many more bytes are durable.
+    /// Serves one forwarder to its end, with the certificate that it has shown. `stored` hears what is done.
     ///
     /// # Errors
-    /// That it breaks the protocol, or the disk or connection fails. What it was told is durable is.
-    pub fn serve(&self, connection: impl Read + Write, stored: &dyn Fn(u64)) -> io::Result<()> {
+    /// That it breaks the protocol, uses the identity of another, or the disk or connection fails. What it was told is
+    /// durable is.
+    pub fn serve(
+        &self,
+        connection: impl Read + Write,
+        certificate: Option<&Certificate>,
+        stored: &dyn Fn(Stored),
+    ) -> io::Result<()> {
         let mut connection = BufReader::with_capacity(64 << 10, connection);
         let mut greeting = [0; MAGIC.len() + ID_LEN];
         connection.read_exact(&mut greeting)?;
@@ -44,6 +67,8 @@ impl Store {
         let folder = self.folder.join(folder);
         fs::create_dir_all(folder.join(KEYS))?;
         File::open(&self.folder)?.sync_all()?;
+        owner::check(&folder, certificate)?;
+        let keys = KeyFolder::of_segments(&folder);
         let mut open: Option<Open> = None;
         while let Some(request) = Request::read(&mut connection)? {
             let answer = match request {
@@ -51,8 +76,18 @@ impl Store {
                     if !is_key_name(&name) {
                         return Err(wrong("a name that no key has"));
                     }
-                    put_key(&folder.join(KEYS), &name, &content)?;
-                    content.len() as u64
+                    let path = folder.join(KEYS).join(&name);
+                    match keys.keep(&name, &content)? {
+                        Kept::Whole => content.len() as u64,
+                        Kept::Beside(kept) => {
+                            stored(Stored::OtherKey { path, kept: Some(kept) });
+                            KEPT_BESIDE
+                        }
+                        Kept::Refused => {
+                            stored(Stored::OtherKey { path, kept: None });
+                            CONFLICT
+                        }
+                    }
                 }
                 Request::Segment { name, start } => {
                     if !is_segment_name(&name) {
@@ -73,7 +108,7 @@ impl Store {
                 Request::Sync => {
                     let open = open.as_mut().ok_or_else(|| wrong("a sync of no segment"))?;
                     open.file.sync_data()?;
-                    stored(open.len - open.durable);
+                    stored(Stored::Bytes(open.len - open.durable));
                     open.durable = open.len;
                     open.durable
                 }
@@ -115,20 +150,6 @@ fn open_segment(folder: &Path, name: &str, start: &[u8]) -> io::Result<Option<Op
     file.sync_all()?;
     File::open(folder)?.sync_all()?;
     Ok(Some(Open { file, len: whole, durable: whole }))
-}
-
-/// Writes a key file: all of it or nothing.
-fn put_key(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
-    let path = folder.join(name);
-    if fs::read(&path).is_ok_and(|own| own == content) {
-        return Ok(());
-    }
-    let new = folder.join(format!(".{name}.new"));
-    let mut file = File::create(&new)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(new, path)?;
-    File::open(folder)?.sync_all()
 }
 
 const KEYS: &str = "keys";

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
-use wattlock_record::SessionKey;
 
 use super::position::{Position, PositionFile};
 use super::replay::Failure;
@@ -32,8 +31,6 @@ pub struct Follower {
     counters: Arc<Counters>,
     notify: Box<dyn Fn(Notice) + Send>,
     file: Option<PositionFile>,
-    /// The keys that were found.
-    known: HashMap<u32, SessionKey>,
     /// The numbers of runs, by their identity.
     runs: HashMap<[u8; 16], u64>,
     /// Sources, by their run, whose messages were handed on.
@@ -92,7 +89,6 @@ impl Follower {
             counters: Arc::clone(retry.counters()),
             notify: Box::new(notify),
             file,
-            known: HashMap::new(),
             runs: HashMap::new(),
             begun: HashSet::new(),
             segments: records.into_iter().map(|(number, read)| (number, followed(read))).collect(),
@@ -212,16 +208,11 @@ impl Follower {
         if self.newest.is_none_or(|(newest, _)| newest <= number) {
             self.newest = Some((number, segment.header().writer));
         }
-        let epoch = segment.header().epoch;
-        let key = match self.known.get(&epoch) {
-            Some(key) => key.clone(),
-            None => self.keys.find(epoch)?,
-        };
+        let key = self.keys.find(segment.header())?;
         let mut records = match followed.so_far.take() {
             Some(so_far) => segment.records_after(&key, so_far),
             None => segment.records(&key, &Selection::default())?,
         };
-        self.known.insert(epoch, key);
         while records.advance()? {
             self.take(number, &records, followed)?;
             if self.unsettled >= SETTLED_AFTER {

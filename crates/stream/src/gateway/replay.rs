@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use wattlock_record::SessionKey;
-
 use super::{Counters, MessageOutput, Notice, Unended};
 use crate::frame::End;
 use crate::segment::{self, KeyStore, Payload, Records, Recovered, Segment, Selection, Tail};
@@ -21,8 +19,6 @@ pub struct Replay {
     output: Box<dyn MessageOutput>,
     counters: Arc<Counters>,
     notify: Box<dyn Fn(Notice) + Send>,
-    /// The keys that were found.
-    known: HashMap<u32, SessionKey>,
     /// Runs, by their identity.
     runs: HashMap<[u8; 16], Run>,
     /// What segments say of earlier ones, with the place of each among those that are opened.
@@ -68,7 +64,6 @@ impl Replay {
             output,
             counters,
             notify: Box::new(notify),
-            known: HashMap::new(),
             runs: HashMap::new(),
             recovered: Vec::new(),
             place: 0,
@@ -125,11 +120,7 @@ impl Replay {
             return Ok(());
         };
         Counters::add(&self.counters.bytes_in, segment.file_len());
-        let epoch = segment.header().epoch;
-        let key = match self.known.get(&epoch) {
-            Some(key) => key.clone(),
-            None => self.keys.find(epoch)?,
-        };
+        let key = self.keys.find(segment.header())?;
         let mut run = None;
         if !self.selection.is_all() {
             // What is wanted may not be where the segment starts.
@@ -139,7 +130,6 @@ impl Replay {
             }
         }
         let mut records = segment.records(&key, &self.selection)?;
-        self.known.insert(epoch, key);
         while records.advance()? {
             match run {
                 None => run = Some(self.start(path, &records)?),

@@ -13,6 +13,7 @@ use rustls::{
     ClientConfig, ClientConnection, CommonState, RootCertStore, ServerConfig, ServerConnection,
     StreamOwned,
 };
+use wattlock_engine::crypto::sha2::Sha256;
 
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -194,9 +195,12 @@ enum Role {
 }
 
 impl TlsStream {
-    /// The names in the peer's certificate.
-    pub fn names(&self) -> Vec<String> {
-        names(self.state())
+    /// The peer's certificate, if it has shown one.
+    pub fn certificate(&self) -> Option<Certificate> {
+        let [certificate, ..] = self.state().peer_certificates()? else { return None };
+        let mut hasher = Sha256::new();
+        hasher.update(certificate);
+        Some(Certificate { names: names(self.state()), sha256: hasher.finish() })
     }
 
     pub(super) fn socket(&self) -> &TcpStream {
@@ -278,6 +282,15 @@ impl Write for TlsStream {
             Role::Client(stream) => stream.flush(),
         }
     }
+}
+
+/// A certificate that a peer has shown, and that was verified.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// Its names: those of hosts, and URIs.
+    pub names: Vec<String>,
+    /// The SHA-256 of all of it.
+    pub sha256: [u8; 32],
 }
 
 /// The names in the certificate that a peer has shown: those of hosts, and URIs.

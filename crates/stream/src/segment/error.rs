@@ -89,6 +89,17 @@ pub enum Error {
          two folders have the same file `id`"
     )]
     Conflict(String),
+    /// A store has as many other key files of the epoch as it keeps.
+    #[error(
+        "{who} keeps other key files of epoch {epoch} already, and no more of them, and this segment is not \
+         forwarded: remove those there that open nothing"
+    )]
+    TooManyKeys {
+        /// The epoch.
+        epoch: u32,
+        /// Where the store is.
+        who: String,
+    },
     /// It ends before its index, and no later segment accounts for that.
     #[error(
         "it ends after {0} records without an index, and no later segment accounts for that: it was truncated, or \
@@ -115,6 +126,7 @@ impl Error {
             self,
             Self::Io(..)
                 | Self::Conflict(_)
+                | Self::TooManyKeys { .. }
                 | Self::Removed(_)
                 | Self::OtherFolder
                 | Self::Wrap(_)

@@ -92,7 +92,7 @@ impl Header {
     ///
     /// # Errors
     /// [`Error::OtherKey`].
-    pub(super) fn check(&self, key: &SessionKey) -> Result<(), Error> {
+    pub(crate) fn check(&self, key: &SessionKey) -> Result<(), Error> {
         // A commitment is public: the time to compare it may show where it differs.
         if commitment(key, self.epoch, &self.writer, &self.additional) == self.commitment {
             Ok(())
