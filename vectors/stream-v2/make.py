@@ -389,6 +389,14 @@ def recovered_successes():
     files = [one.cut(one.tail[:5]), later.file()]
     success("recovered_with_index", TEXT + AFTER, why, files=files, **both)
 
+    other = Segment("other writer")
+    foreign = batch(other.writer, framed(other.seal(other.messages(1, b"other\n"), 0)))
+    own = batch(other.writer, framed(killed.seal(killed.messages(1, b"torn\n"), 6)))
+    later = after(recovered=[(killed.writer, killed.length())], epoch=2)
+    why = "Behind the whole batches are one of another segment, and one with its checksum."
+    files = [killed.cut(foreign + own), later.file()]
+    success("recovered_foreign", TEXT + AFTER, why, files=files, **both)
+
     bare = Segment("bare")
     bare.batches = []
     names = [(bare.writer, bare.length()), (killed.writer, killed.length())]
@@ -609,6 +617,19 @@ def recovered_faults():
     ]:
         tail = struct.pack(">Q", length) + b"wls2cut\n"
         damaged(f"recovered_tail_{name}", text, why, b"", files=[written + tail, later])
+
+    killed = unfinished()
+    at = killed.length(2)
+    named = after(recovered=[(killed.writer, at)]).file()
+    wrong = flip(killed.file(), at + 20)
+    tail = struct.pack(">Q", at) + b"wls2cut\n"
+    why = "A batch has a flipped bit and another follows; a tail and a start name what is before it."
+    damaged("recovered_damage", b"first\n", why, b"", files=[wrong + tail, named])
+    why = "The same without the tail."
+    damaged("recovered_damage_open", b"first\n", why, b"", files=[wrong, named])
+    why = "The length of a batch has a flipped bit and another follows; a start names the rest."
+    wrong = flip(killed.file(), at)
+    damaged("recovered_damage_length", b"first\n", why, b"", files=[wrong, named])
 
     killed = unfinished()
     names = [(killed.writer, killed.length())]

@@ -281,6 +281,13 @@ pub enum Notice {
         /// What is wrong.
         problem: segment::Error,
     },
+    /// A segment that an earlier run left is damaged, and whole batches follow that. It is left as it is.
+    Damaged {
+        /// Its path.
+        path: String,
+        /// The first byte that is not as it was.
+        at: u64,
+    },
     /// A segment that was opened has no end, which is accounted for.
     Unended {
         /// Its path.

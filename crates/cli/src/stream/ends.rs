@@ -105,6 +105,10 @@ impl Findings {
                 self.note(code_of_segment(&problem));
                 self.report_always(&format!("{path}: {}", chain(&problem)));
             }
+            Notice::Damaged { path, at } => self.report_always(&format!(
+                "{path}: an earlier run wrote this segment, which is damaged at byte {at}; it is kept as it is. \
+                 To read what is whole: wattlock stream --open --from 1970-01-01"
+            )),
             Notice::Unended { path, records, why } => self.report(&match why {
                 Unended::Killed => format!(
                     "{path}: its writer was killed; opened the {records} records that it had written"

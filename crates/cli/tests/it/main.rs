@@ -52,6 +52,7 @@ mod resume;
 mod round_trip;
 mod salvage;
 mod schedulers;
+mod segment_damage;
 mod segment_vectors;
 mod segments;
 mod shards;

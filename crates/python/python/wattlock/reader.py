@@ -25,6 +25,7 @@ import getpass
 import hashlib
 import hmac
 import io
+import mmap
 import os
 import re
 import signal
@@ -713,6 +714,8 @@ def read_segment(
     segment.check_tail()
     if contents.has_index:
         return
+    if not is_written:
+        segment.check_behind()
     if segment.tail == END:
         raise Damaged("it has an end and no index")
     if not is_written:
@@ -783,6 +786,8 @@ class Segment:
     def _read_tail(self, size: int) -> None:
         """Finds the tail, which may be missing, and where the batches have to end."""
         self._named_end, self._end, self.tail = size, size, b""
+        self._behind = size
+        """Where looking for batches behind those that follow each other ends."""
         if size < self.valid + 16:
             return
         self._file.seek(size - 16)
@@ -790,6 +795,7 @@ class Segment:
         if tail in (END, CUT):
             self._named_end = offset if tail == CUT else size - 16
             self._end, self.tail = min(self._named_end, size - 16), tail
+            self._behind = size - 16
 
     def batches(self) -> Iterator[Iterator[bytes]]:
         """Yields the payloads of each whole batch; they have to be read before the next."""
@@ -841,6 +847,36 @@ class Segment:
             raise Damaged("bytes before its end are no batch, or behind its index")
         if self.tail == CUT and self.valid != self._named_end:
             raise Damaged("it has not the length that its tail names")
+
+
+    def check_behind(self) -> None:
+        """Raises Damaged if a whole batch follows where none does: no crash tore that."""
+        start = b"\x01" + self._epoch + self.writer
+        self._file.seek(self.valid)
+        with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            at = data.find(start, self.valid, self._behind)
+            while at >= 0:
+                for batch in range(at - 9, at - 13, -1):
+                    if batch >= self.valid and self._is_whole(data, batch, start):
+                        raise Damaged(f"it is damaged at byte {self.valid}, and more follows")
+                at = data.find(start, at + 1, self._behind)
+
+    def _is_whole(self, data: mmap.mmap, at: int, start: bytes) -> bool:
+        """True if a batch of this segment is at this place."""
+        length, checksum = data[at : at + 4], data[at + 4 : at + 8]
+        batch = io.BytesIO(data[at + 8 : at + 8 + int.from_bytes(length, "big")])
+        size = len(batch.getvalue())
+        if not size or at + 8 + size > self._behind or size != int.from_bytes(length, "big"):
+            return False
+        try:
+            while batch.tell() < size:
+                record = take(batch, take_varint(batch))
+                if len(record) < 29 + TAG or not record.startswith(start):
+                    return False
+        except ReaderError:
+            return False
+        text = self.writer + length + batch.getvalue()
+        return zlib.crc32(text) == int.from_bytes(checksum, "big")
 
 
 class Contents:

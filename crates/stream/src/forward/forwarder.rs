@@ -1,6 +1,6 @@
 //! Sends the segments of a folder to a store.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -133,7 +133,8 @@ impl Shared {
         peer.set_patience(PATIENCE)?;
         peer.write_all(&[&MAGIC[..], &self.id].concat())?;
         let (keys, done) = (HashSet::new(), HashSet::new());
-        let mut session = Session { shared: self, peer, keys, done, open: None };
+        let torn = HashMap::new();
+        let mut session = Session { shared: self, peer, keys, done, torn, open: None };
         let progress = &self.job.progress;
         let mut looked: Option<Instant> = None;
         let mut last_looks = 0;
@@ -180,6 +181,8 @@ struct Session<'a> {
     keys: HashSet<u32>,
     /// Numbers of segments of which nothing more will be sent.
     done: HashSet<u64>,
+    /// Segments without an end that were looked at and are not damaged, with their lengths.
+    torn: HashMap<PathBuf, u64>,
     /// The segment that was sent last.
     open: Option<OpenSegment>,
 }
@@ -240,7 +243,8 @@ impl Session<'_> {
                 return Ok(true);
             }
         };
-        if is_complete && segment.tail() == Tail::Open {
+        if is_complete && segment.tail() == Tail::Open && !self.is_damaged(path, &segment)? {
+            // A run will note how far its writer came.
             return Ok(false);
         }
         let is_open = self.open.as_ref().is_some_and(|open| open.path == path);
@@ -253,6 +257,23 @@ impl Session<'_> {
             forwarded(path);
         }
         Ok(is_complete)
+    }
+
+    /// True for a segment without an end that no run gives one, since it is damaged. It is sent as it is: the peer may
+    /// have what is damaged here.
+    fn is_damaged(&mut self, path: &Path, segment: &Segment) -> io::Result<bool> {
+        let len = segment.file_len();
+        if self.torn.get(path) == Some(&len) {
+            return Ok(false);
+        }
+        let damage = segment.damage().map_err(|error| match error {
+            segment::Error::Io(_, error) => error,
+            other => io::Error::other(other),
+        })?;
+        if damage.is_none() {
+            self.torn.insert(path.to_owned(), len);
+        }
+        Ok(damage.is_some())
     }
 
     /// Asks how much the peer has of a segment, after it has its key. The inner error is why it is not sent.

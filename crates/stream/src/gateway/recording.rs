@@ -22,8 +22,8 @@ use crate::lock::lock;
 use crate::message::Message;
 use crate::pool::Pool;
 use crate::segment::{
-    self, Copies, Folder, Header, NewKeys, Payload, Progress, Recorded, Recovered, record_to_seal,
-    sealed_record,
+    self, Copies, Folder, Header, NewKeys, Payload, Progress, Recorded, Recovered, Recovery,
+    record_to_seal, sealed_record,
 };
 use crate::window::Room;
 
@@ -124,7 +124,10 @@ impl Recording {
         retry: &Retry,
     ) -> Result<Arc<Self>, segment::Error> {
         let name = folder.path().to_string_lossy().escape_debug().to_string();
-        let recovered = retry.persist(&name, || folder.recover())?;
+        let Recovery { recovered, damaged } = retry.persist(&name, || folder.recover())?;
+        for (path, at) in damaged {
+            (shared.notify)(Notice::Damaged { path: path.display().to_string(), at });
+        }
         let new_epoch = || Epoch::new(&folder, &settings.keys, settings.epochs);
         let state = State {
             epoch: retry.persist(&name, new_epoch)?,

@@ -125,8 +125,14 @@ impl Replay {
         if !self.selection.is_all() {
             // What is wanted may not be where the segment starts.
             let mut records = segment.records(&key, &Selection::default())?;
-            if records.advance()? {
-                run = Some(self.start(path, &records)?);
+            match records.advance() {
+                Ok(true) => run = Some(self.start(path, &records)?),
+                Ok(false) => {}
+                // What follows may be whole.
+                Err(segment::Error::Damaged(_) | segment::Error::DamagedWithin(_)) => {
+                    run = Some(self.without_start(segment.header().writer));
+                }
+                Err(problem) => return Err(problem.into()),
             }
         }
         let mut records = segment.records(&key, &self.selection)?;
@@ -156,6 +162,13 @@ impl Replay {
             None => Ok(id),
             Some(_) => Err(segment::Error::Copy),
         }
+    }
+
+    /// A run of its own for a segment that does not say of which run it is.
+    fn without_start(&mut self, writer: [u8; 16]) -> [u8; 16] {
+        let number = self.runs.len() as u64;
+        self.runs.entry(writer).or_insert_with(|| Run { number, ..Run::default() });
+        writer
     }
 
     /// Takes another record of a segment.

@@ -71,6 +71,12 @@ pub enum Error {
     /// Bytes of a complete segment are damaged.
     #[error("the segment is damaged at byte {0}")]
     Damaged(u64),
+    /// Bytes are damaged, and whole batches follow.
+    #[error(
+        "the segment is damaged at byte {0}, and more follows: --from 1970-01-01 opens what is whole \
+         behind that, too"
+    )]
+    DamagedWithin(u64),
     /// It was opened before: it is the same segment under another name.
     #[error("it is a copy of a segment that was opened before")]
     Copy,

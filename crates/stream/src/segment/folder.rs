@@ -37,6 +37,15 @@ pub(crate) struct Recovered {
     pub len: u64,
 }
 
+/// What a run finds of those before it.
+#[derive(Debug, Default)]
+pub(crate) struct Recovery {
+    /// Segments whose writers were killed, of which a crash tore no more than the last batch.
+    pub recovered: Vec<Recovered>,
+    /// Those in which whole batches follow a place that is damaged, with that place. They are left as they are.
+    pub damaged: Vec<(PathBuf, u64)>,
+}
+
 impl Folder {
     /// The folder at `path`.
     pub fn new(path: &Path) -> Self {
@@ -170,14 +179,18 @@ impl Folder {
     }
 
     /// Finds the segments whose writers were killed, and notes in each how many of its bytes are whole. Nothing is
-    /// removed. Segments that another process writes to are left alone.
+    /// removed. Segments that another process writes to are left alone, and so are those that are damaged.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn recover(&self) -> Result<Vec<Recovered>, Error> {
-        let mut found = Vec::new();
+    pub(crate) fn recover(&self) -> Result<Recovery, Error> {
+        let mut found = Recovery::default();
         for segment in self.segments()? {
-            found.extend(recover(&segment.path)?);
+            match recover(&segment.path) {
+                Ok(recovered) => found.recovered.extend(recovered),
+                Err(Error::DamagedWithin(at)) => found.damaged.push((segment.path, at)),
+                Err(error) => return Err(error),
+            }
         }
         Ok(found)
     }
@@ -227,9 +240,12 @@ fn recover(path: &Path) -> Result<Option<Recovered>, Error> {
     let len = file.metadata().map_err(failed())?.len();
     let valid = match Tail::read(&file, len, header.len()).map_err(failed())? {
         Tail::Complete { .. } => return Ok(None),
-        Tail::Recovered { valid } => valid,
+        // An earlier version noted it whatever followed.
+        Tail::Recovered { valid } => torn_behind(&Batches::new(&file, &header, valid, len), len)?,
         Tail::Open => {
-            let valid = Batches::new(&file, &header, header.len(), len).scan()?;
+            let mut batches = Batches::new(&file, &header, header.len(), len);
+            batches.scan()?;
+            let valid = torn_behind(&batches, len)?;
             let tail = Tail::Recovered { valid }.to_bytes();
             file.write_all_at(&tail, len).map_err(failed())?;
             file.sync_all().map_err(failed())?;
@@ -237,6 +253,17 @@ fn recover(path: &Path) -> Result<Option<Recovered>, Error> {
         }
     };
     Ok(Some(Recovered { writer: header.writer, len: valid }))
+}
+
+/// Where these batches end, behind which a crash may have torn something.
+///
+/// # Errors
+/// [`Error::DamagedWithin`]: whole batches follow, so that it was no crash. [`Error::Io`].
+pub(super) fn torn_behind(batches: &Batches<'_>, end: u64) -> Result<u64, Error> {
+    match batches.find_behind(end)? {
+        None => Ok(batches.at),
+        Some(_) => Err(Error::DamagedWithin(batches.at)),
+    }
 }
 
 /// Locks a segment that no process writes to. A reader has a lock for a moment only, and is waited for.

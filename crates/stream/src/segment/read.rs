@@ -58,6 +58,8 @@ pub(crate) struct Records<'a> {
     found_index: bool,
     /// True if it is read from its start, and not by its index.
     in_order: bool,
+    /// The first place that is damaged, of those that were passed over.
+    damage: Option<u64>,
 }
 
 /// Where reading goes on in a segment that has grown.
@@ -176,7 +178,19 @@ impl Segment {
             is_closed: false,
             found_index: false,
             in_order: true,
+            damage: None,
         }
+    }
+
+    /// Where a segment without an end is damaged although whole batches follow; `None` if a crash tore its last batch at
+    /// most. All of it is read.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn damage(&self) -> Result<Option<u64>, Error> {
+        let mut batches = Batches::new(&self.file, &self.header, self.header.len(), self.len);
+        batches.scan()?;
+        Ok(batches.find_behind(self.len)?.map(|_| batches.at))
     }
 
     /// Its records, as far as they are wanted.
@@ -223,8 +237,12 @@ impl Records<'_> {
     /// Goes to the next record that is wanted. False if there is none. Of one with messages, all of them came at the
     /// same time.
     ///
+    /// Where not all is wanted, damaged batches are passed over, and what is wrong with the first is returned once nothing
+    /// follows.
+    ///
     /// # Errors
-    /// [`Error::Record`], [`Error::Form`] and [`Error::Damaged`]; [`Error::Io`]. Nothing follows after one.
+    /// [`Error::Record`], [`Error::Form`], [`Error::Damaged`] and [`Error::DamagedWithin`]; [`Error::Io`]. Nothing follows
+    /// after one.
     pub fn advance(&mut self) -> Result<bool, Error> {
         while self.open_next()? {
             if self.is_wanted()? {
@@ -322,7 +340,7 @@ impl Records<'_> {
         let may_be_torn = !matches!(self.segment.tail, Tail::Complete { .. });
         if self.found_index && may_be_torn {
             // What follows is what a crash left.
-            return Ok(false);
+            return self.damage.map_or(Ok(false), |at| Err(Error::Damaged(at)));
         }
         while self.read == self.batches.records.len() {
             if !self.next_batch()? {
@@ -363,22 +381,71 @@ impl Records<'_> {
             if self.batches.next()? {
                 return Ok(true);
             }
-            let (at, is_last) = (self.batches.at, self.parts.is_empty());
-            let is_right = match self.segment.tail {
-                Tail::Open => true,
-                Tail::Recovered { valid } => !is_last || at == valid,
-                Tail::Complete { .. } => {
-                    self.batches.is_at_end() && (!is_last || !self.in_order || self.found_index)
+            if let Some(problem) = self.problem_behind()? {
+                // It may have been written since it was read.
+                if self.segment.tail == Tail::Open && self.batches.next()? {
+                    return Ok(true);
                 }
-            };
-            if !is_right {
-                return Err(Error::Damaged(at));
+                if self.selection.is_all() {
+                    return Err(problem);
+                }
+                let at = *self.damage.get_or_insert(self.batches.at);
+                if self.pass_over()? {
+                    return Ok(true);
+                }
+                if self.parts.is_empty() {
+                    return Err(Error::Damaged(at));
+                }
             }
-            let Some(part) = self.parts.pop() else { return Ok(false) };
+            let Some(part) = self.parts.pop() else {
+                return self.damage.map_or(Ok(false), |at| Err(Error::Damaged(at)));
+            };
             let Segment { file, header, .. } = self.segment;
             self.batches = Batches::new(file, header, part.at, part.end);
             self.expected = part.first_record;
         }
+    }
+
+    /// What is wrong with the place where the batches end.
+    fn problem_behind(&self) -> Result<Option<Error>, Error> {
+        let (at, is_last) = (self.batches.at, self.parts.is_empty());
+        let is_right = match self.segment.tail {
+            Tail::Open => true,
+            Tail::Recovered { valid } => !is_last || at == valid,
+            Tail::Complete { .. } => {
+                self.batches.is_at_end() && (!is_last || !self.in_order || self.found_index)
+            }
+        };
+        let end = match self.segment.tail {
+            Tail::Open if is_last => self.segment.len,
+            Tail::Recovered { .. } if is_last => self.segment.len - TAIL_LEN,
+            _ => self.batches.end(),
+        };
+        Ok(match self.batches.find_behind(end)? {
+            Some(_) => Some(Error::DamagedWithin(at)),
+            None => (!is_right).then_some(Error::Damaged(at)),
+        })
+    }
+
+    /// Goes to the next whole batch of this part behind what is damaged, and reads it. False if there is none.
+    fn pass_over(&mut self) -> Result<bool, Error> {
+        let Segment { file, header, tail, len, .. } = self.segment;
+        let end = match tail {
+            Tail::Recovered { .. } => len - TAIL_LEN,
+            _ => self.batches.end(),
+        };
+        let Some(at) = self.batches.find_behind(end)? else { return Ok(false) };
+        self.batches = Batches::new(file, header, at, end);
+        let Some(counter) = self.batches.next()?.then(|| self.batches.first_counter()).flatten()
+        else {
+            return Ok(false);
+        };
+        if counter < self.expected {
+            return Err(Error::Record(counter));
+        }
+        // Sources may have begun and ended in what was passed over.
+        (self.expected, self.in_order) = (counter, false);
+        Ok(true)
     }
 
     /// What is to be read of a complete segment: its index says it.
