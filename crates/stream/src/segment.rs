@@ -36,4 +36,4 @@ pub(crate) use folder::{Recovered, Recovery, whole_len};
 pub(crate) use key_folder::{Kept, MAX_LEN as LONGEST_KEY};
 pub(crate) use payload::{Payload, Recorded};
 pub(crate) use read::Records;
-pub(crate) use write::{SegmentFile, record_to_seal, sealed_record, written};
+pub(crate) use write::{SegmentFile, check_place, record_to_seal, sealed_record, written};

@@ -53,6 +53,7 @@ mod round_trip;
 mod salvage;
 mod schedulers;
 mod segment_damage;
+mod segment_removed;
 mod segment_vectors;
 mod segments;
 mod shards;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::answers::Promise;
 use crate::lock::lock;
-use crate::segment::{Copies, Progress};
+use crate::segment::{Copies, Progress, check_place};
 
 /// When what was written is made durable, and its senders are told that it is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,13 +81,15 @@ impl Syncer {
     /// Takes promises that are kept once the first `len` bytes of the segment at `path` are durable.
     ///
     /// # Errors
-    /// That something could not be made durable before: nobody is told any more that it was.
+    /// That something could not be made durable before, or the file is not at its place: nobody is told any more that it
+    /// is.
     pub fn written(
         &self,
         (file, path, len): (&Arc<File>, &Path, u64),
         promises: &mut Vec<Promise>,
     ) -> io::Result<()> {
         if self.durability == Durability::AtEnd {
+            check_promises(promises, file, path)?;
             keep(self.copies.as_deref(), (path, len), std::mem::take(promises));
             return Ok(());
         }
@@ -151,6 +153,14 @@ impl State {
     }
 }
 
+/// Looks whether the file is at its place, if anybody is to be told that what is in it is safe.
+fn check_promises(promises: &[Promise], file: &File, path: &Path) -> io::Result<()> {
+    match promises {
+        [] => Ok(()),
+        _ => check_place(file, path),
+    }
+}
+
 /// Keeps promises, once copies are stored if they wait for some.
 fn keep(copies: Option<&Copies>, (path, len): (&Path, u64), promises: Vec<Promise>) {
     match copies {
@@ -187,7 +197,12 @@ impl Shared {
             let written = state.written.take();
             (state.since, state.hurried, state.busy) = (None, false, true);
             drop(state);
-            let synced = file.map_or(Ok(()), |file| file.sync_data());
+            let synced = match (&file, &written) {
+                (Some(file), Some((path, _))) => {
+                    file.sync_data().and_then(|()| check_promises(&promises, file, path))
+                }
+                _ => Ok(()),
+            };
             let is_durable = synced.is_ok();
             if let Some((path, len)) = written.filter(|_| is_durable) {
                 keep(copies, (&path, len), promises);

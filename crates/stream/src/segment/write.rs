@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -188,14 +188,32 @@ impl SegmentFile {
     /// Writes the tail behind the index, and makes all of it durable. Returns the bytes of the tail.
     ///
     /// # Errors
-    /// That the system cannot.
+    /// That the system cannot; that the file is not at its place any more.
     pub fn end(&mut self) -> io::Result<u64> {
         let tail = self.index_at.map_or(Tail::Open, |index| Tail::Complete { index }).to_bytes();
         self.file.write_all_at(&tail, self.len)?;
         // A retry may have left more than that.
         self.file.set_len(self.len + tail.len() as u64)?;
         self.file.sync_all()?;
+        check_place(&self.file, &self.path)?;
         Ok(tail.len() as u64)
+    }
+}
+
+/// Fails if a path does not lead to this file: it was removed, or it or a folder on its way was moved or made anew. What
+/// is written to it then is lost.
+///
+/// # Errors
+/// [`io::ErrorKind::NotFound`]; why the system does not say.
+pub(crate) fn check_place(file: &File, path: &Path) -> io::Result<()> {
+    let own = file.metadata()?;
+    match path.metadata() {
+        Ok(there) if (there.dev(), there.ino()) == (own.dev(), own.ino()) => Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => {
+            let why = "it was removed or moved while it was written";
+            Err(io::Error::new(io::ErrorKind::NotFound, why))
+        }
     }
 }
 
