@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -216,31 +216,64 @@ pub fn rekey(how: &Rekey<'_>, path: &Path, target: &Path) -> Result<Done, Error>
     if path != target && fs::canonicalize(path).ok() != fs::canonicalize(target).ok() {
         return Err(Error::usage("segments are rekeyed where they are: leave out -o"));
     }
+    let mut failures = Vec::new();
     let mut epochs = BTreeSet::new();
     for path in &paths {
-        if let Some(segment) = Segment::open(path).map_err(|error| of_segment(&error))? {
-            epochs.insert(segment.header().epoch);
+        match Segment::open(path) {
+            Ok(Some(segment)) => drop(epochs.insert(segment.header().epoch)),
+            Ok(None) => {}
+            Err(problem) => failures.push((path.clone(), of_segment(&problem))),
         }
     }
     let keys = KeyFolder::of_segments(&folder);
-    let (mut bytes_in, mut bytes_out) = (0, 0);
+    let mut files = Vec::new();
     for epoch in epochs {
-        let files = keys.files(epoch);
-        if files.iter().any(|file| file.kind == KeyKind::Salt) {
-            return Err(Error::usage("it was sealed with --key-file, and has no recipients"));
-        }
-        // One that was removed on purpose is no reason to leave the others as they are.
-        if files.is_empty() && paths.len() == 1 {
-            return Err(failed(Kind::Failure, &format!("the key of epoch {epoch} was removed")));
-        }
-        for KeyFile { path: key, .. } in files {
-            let done = wattlock_file::rekey(how, &Input::Path(key.clone()), &key);
-            let done =
-                done.map_err(|error| failed(error.kind(), &format!("{}: {error}", Shown(&key))))?;
-            (bytes_in, bytes_out) = (bytes_in + done.bytes_in, bytes_out + done.bytes_out);
+        match keys.files(epoch) {
+            // One that was removed on purpose is no reason to leave the others as they are.
+            none if none.is_empty() && paths.len() > 1 => {}
+            none if none.is_empty() => {
+                return Err(failed(
+                    Kind::Failure,
+                    &format!("the key of epoch {epoch} was removed"),
+                ));
+            }
+            found => files.extend(found),
         }
     }
-    Ok(done(bytes_in, bytes_out, VERSION_2))
+    if files.iter().any(|file| file.kind == KeyKind::Salt) {
+        return Err(Error::usage("it was sealed with --key-file, and has no recipients"));
+    }
+    let (mut bytes_in, mut bytes_out, mut rekeyed) = (0, 0, 0);
+    for KeyFile { path: key, .. } in files {
+        match wattlock_file::rekey(how, &Input::Path(key.clone()), &key) {
+            Ok(done) => {
+                (bytes_in, bytes_out) = (bytes_in + done.bytes_in, bytes_out + done.bytes_out);
+                rekeyed += 1;
+            }
+            Err(error) => failures.push((key, error)),
+        }
+    }
+    match failures.is_empty() {
+        true => Ok(done(bytes_in, bytes_out, VERSION_2)),
+        false => Err(not_rekeyed(rekeyed, &failures)),
+    }
+}
+
+/// Names the files that were not rekeyed, with the gravest kind of their errors. The others have new recipients.
+fn not_rekeyed(rekeyed: u64, failures: &[(PathBuf, Error)]) -> Error {
+    let is_authentication = |(_, error): &(PathBuf, Error)| error.kind() == Kind::Authentication;
+    let kind = match failures.iter().any(is_authentication) {
+        true => Kind::Authentication,
+        false => Kind::Failure,
+    };
+    let named = failures.iter().map(|(path, error)| format!("{}: {error}", Shown(path)));
+    let named = named.collect::<Vec<_>>().join("; ");
+    let others = match rekeyed {
+        0 => String::new(),
+        1 => "; 1 other key file was rekeyed".into(),
+        all => format!("; {all} other key files were rekeyed"),
+    };
+    failed(kind, &format!("{named}{others}"))
 }
 
 fn rekey_v1(how: &Rekey<'_>, path: &Path, target: &Path) -> Result<Done, Error> {
