@@ -595,6 +595,8 @@ def segment_faults():
     why = "The sources of a block in the index are not ascending."
     damaged("index_descending", TEXT + b"more\n", why, descending.file())
 
+    index_lies()
+
     why = "The segment has no tail, and no start names it."
     damaged("cut", TEXT, why, unfinished().file())
     why = "The end of a segment was cut off, and no start names it."
@@ -602,6 +604,44 @@ def segment_faults():
     why = "The segment has the tail of a recovered one, and no start names it."
     damaged("recovered_unnamed", TEXT, why, unfinished().cut())
     recovered_faults()
+
+
+def index_lies():
+    """Cases in which the index has the right form, and says something else than the records."""
+
+    def case(name, why, change):
+        segment = unfinished()
+        segment.add(end(1))
+        segment.blocks = [0, 2]
+        change(segment)
+        damaged(f"index_{name}", TEXT, why, segment.finish().file())
+
+    def later(segment):
+        at, time, source = segment.seen[0]
+        segment.seen[0] = (at, time + 1, source)
+
+    def of_another(segment):
+        at, time, source = segment.seen[0]
+        segment.seen[0] = (at, time, source + 1)
+
+    def counts_more(segment):
+        segment.count = lambda batches=None: Segment.count(segment, batches) + (batches == 2)
+
+    def begins_later(segment):
+        segment.length = lambda batches=None: Segment.length(segment, batches) + (batches == 2)
+
+    case("time", "The index says that messages came later than they did.", later)
+    case("block_source", "The index says that messages are of another source.", of_another)
+    why = "A source has another name in the index."
+    case("name", why, lambda one: one.sources.update({1: (LINES, b"x")}))
+    why = "A source has another framing in the index."
+    case("framing", why, lambda one: one.sources.update({1: (RAW, NAME.encode())}))
+    why = "A source is missing in the index."
+    case("source_missing", why, lambda one: one.sources.clear())
+    why = "The first block of the index begins behind the first batch."
+    case("first_block", why, lambda one: one.blocks.pop(0))
+    case("counter", "A block of the index has a counter that is too large.", counts_more)
+    case("offset", "A block of the index begins within a batch.", begins_later)
 
 
 def recovered_faults():

@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
+import dataclasses
 import errno
 import getpass
 import hashlib
@@ -705,6 +706,7 @@ def read_segment(
     segment = Segment(file, size, lambda epoch, fits: keys.find(folder, epoch, fits))
     contents = Contents(segment.tenant, checks)
     for payloads in segment.batches():
+        contents.begin_batch(segment.valid, segment.counter)
         for payload in payloads:
             messages = contents.read(payload)
             if messages is not None:
@@ -762,7 +764,8 @@ class Segment:
         self.tenant = parse_tenant(self._additional)
         self.valid = file.tell()
         """The length of the header and the whole batches that were read."""
-        self._counter = 0
+        self.counter = 0
+        """The number of records that were read."""
         self._read_tail(size)
 
     def _read_header(self) -> Tuple[bytes, bytes]:
@@ -807,8 +810,8 @@ class Segment:
     def _payloads(self, end: int) -> Iterator[bytes]:
         """Yields the payload of each record up to the end of the batch, after its tag."""
         for record in self._records(end):
-            yield self._open(record, self._counter)
-            self._counter += 1
+            yield self._open(record, self.counter)
+            self.counter += 1
         self.valid = end
 
     def _find_batch(self) -> Optional[int]:
@@ -887,9 +890,15 @@ class Contents:
         self._checks = checks
         self._begun: Set[int] = set()
         self._sources: Dict[int, Tuple[int, str]] = {}
+        self._all_sources: Dict[int, Tuple[int, str]] = {}
+        self._batches: List[Batch] = []
         self._has_start = False
         self._is_closed = False
         self.has_index = False
+
+    def begin_batch(self, offset: int, counter: int) -> None:
+        """Takes note of a batch at this place, whose first record has this counter."""
+        self._batches.append(Batch(offset, counter))
 
     def read(self, payload: bytes) -> Optional[Messages]:
         """Returns the messages in the payload; None if it says something else."""
@@ -934,10 +943,13 @@ class Contents:
             raise Damaged("a source begins twice")
         self._begun.add(source)
         self._sources[source] = (framing, decode_name(fields.read()))
+        self._all_sources[source] = self._sources[source]
 
     def _messages(self, fields: BinaryIO) -> Messages:
-        framing, name = self._source(take_varint(fields))
+        source = take_varint(fields)
+        framing, name = self._source(source)
         time_us = take_number(fields, 8)
+        self._batches[-1].add(source, time_us)
         return Messages(fields.read(), name, time_us, framing, self._tenant)
 
     def _end(self, fields: BinaryIO) -> None:
@@ -957,26 +969,61 @@ class Contents:
         self._is_closed = True
 
     def _index(self, fields: BinaryIO) -> None:
-        """Passes over the index, which a reader that opens all records does not need."""
+        """Reads the index, which has to say what was read."""
+        sources = {}
         for _ in range(take_varint(fields)):
-            take_varint(fields)
-            take_choice(fields, 3)
-            decode_name(take(fields, take_varint(fields)))
-        for _ in range(take_varint(fields)):
-            take_varint(fields)
-            take_varint(fields)
-            take(fields, 8 + 8)
-            self._ascending_sources(fields)
+            source, framing = take_varint(fields), take_choice(fields, 3)
+            sources[source] = (framing, decode_name(take(fields, take_varint(fields))))
+        blocks = [self._block(fields) for _ in range(take_varint(fields))]
         self.has_index = True
+        if sources != self._all_sources or blocks != self._blocks([one.offset for one in blocks]):
+            raise Damaged("its index does not fit its records")
 
-    def _ascending_sources(self, fields: BinaryIO) -> None:
-        """Passes over the sources of a block."""
+    def _blocks(self, offsets: List[int]) -> List[Batch]:
+        """Returns the blocks that were read, if they begin at these places."""
+        blocks: List[Batch] = []
+        for batch in self._batches[:-1]:  # the last is that of the index
+            if not blocks or (len(blocks) < len(offsets) and offsets[len(blocks)] <= batch.offset):
+                blocks.append(Batch(batch.offset, batch.counter))
+            blocks[-1].join(batch)
+        return blocks
+
+    def _block(self, fields: BinaryIO) -> Batch:
+        """Reads a block of the index."""
+        block = Batch(take_varint(fields), take_varint(fields))
+        block.earliest, block.latest = take_number(fields, 8), take_number(fields, 8)
         last = -1
         for _ in range(take_varint(fields)):
             source = take_varint(fields)
             if source <= last:
                 raise Damaged("the sources of a block are not ascending")
             last = source
+            block.sources.add(source)
+        return block
+
+
+@dataclass
+class Batch:
+    """A batch, or a block of them, as the index describes it."""
+
+    offset: int
+    counter: int
+    earliest: int = 2**64 - 1
+    latest: int = 0
+    sources: Set[int] = dataclasses.field(default_factory=set)
+
+    def add(self, source: int, time_us: int) -> None:
+        """Takes note of messages in it."""
+        self.earliest, self.latest = min(self.earliest, time_us), max(self.latest, time_us)
+        self.sources.add(source)
+
+    def join(self, other: "Batch") -> None:
+        """Takes note of a batch in the block."""
+        self.earliest, self.latest = (
+            min(self.earliest, other.earliest),
+            max(self.latest, other.latest),
+        )
+        self.sources |= other.sources
 
 
 class FolderChecks:

@@ -77,6 +77,9 @@ pub enum Error {
          behind that, too"
     )]
     DamagedWithin(u64),
+    /// Its index is not that of its records.
+    #[error("the index of the segment does not fit its records; all of them were read")]
+    Index,
     /// It was opened before: it is the same segment under another name.
     #[error("it is a copy of a segment that was opened before")]
     Copy,

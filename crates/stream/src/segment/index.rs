@@ -48,9 +48,7 @@ impl IndexBuilder {
     pub fn batch(&mut self, offset: u64, first_record: u64) {
         let is_near = |block: &Block| offset - block.offset < BLOCK_LEN;
         if !self.index.blocks.last().is_some_and(is_near) {
-            let (earliest_us, latest_us, sources) = (u64::MAX, 0, BTreeSet::new());
-            let block = Block { offset, first_record, earliest_us, latest_us, sources };
-            self.index.blocks.push(block);
+            self.index.blocks.push(Block::empty(offset, first_record));
         }
     }
 
@@ -59,9 +57,7 @@ impl IndexBuilder {
         match recorded {
             Recorded::Messages { source, time_us } => {
                 let Some(block) = self.index.blocks.last_mut() else { return };
-                block.earliest_us = block.earliest_us.min(time_us);
-                block.latest_us = block.latest_us.max(time_us);
-                block.sources.insert(source);
+                block.note(source, time_us);
             }
             Recorded::Begin { source, framing, name } => {
                 self.index.sources.insert(source, Named { framing, name });
@@ -73,6 +69,68 @@ impl IndexBuilder {
     /// The bytes of the index.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.index.to_bytes()
+    }
+}
+
+/// Compares the index of a segment with the records in it, as they are read in order.
+#[derive(Debug)]
+pub(super) struct IndexCheck {
+    index: Index,
+    /// Blocks that have begun.
+    begun: usize,
+    /// What was found of the last of these.
+    found: Block,
+    is_wrong: bool,
+}
+
+impl IndexCheck {
+    /// Compares with `index`, of a segment whose first batch begins at `start`.
+    pub fn new(index: Index, start: u64) -> Self {
+        let is_wrong = index.blocks.first().is_none_or(|first| first.offset != start);
+        Self { index, begun: 0, found: Block::empty(0, 0), is_wrong }
+    }
+
+    /// A batch begins at this place, with this record.
+    pub fn batch(&mut self, offset: u64, first_record: u64) {
+        let next = self.index.blocks.get(self.begun);
+        if next.is_some_and(|next| next.offset <= offset) {
+            self.end_block();
+            self.found = Block::empty(offset, first_record);
+            self.begun += 1;
+        }
+    }
+
+    /// The batch has messages.
+    pub fn messages(&mut self, source: u64, time_us: u64) {
+        self.found.note(source, time_us);
+    }
+
+    /// True if the index says what was found, now that all was read, with these sources.
+    pub fn is_right(mut self, index: &Index, sources: &BTreeMap<u64, Named>) -> bool {
+        self.end_block();
+        let has_all = self.begun == self.index.blocks.len();
+        has_all && !self.is_wrong && self.index == *index && self.index.sources == *sources
+    }
+
+    /// Compares the block that was read.
+    fn end_block(&mut self) {
+        let block = self.begun.checked_sub(1).and_then(|last| self.index.blocks.get(last));
+        self.is_wrong |= block.is_some_and(|block| *block != self.found);
+    }
+}
+
+impl Block {
+    /// One without messages.
+    fn empty(offset: u64, first_record: u64) -> Self {
+        let (earliest_us, latest_us, sources) = (u64::MAX, 0, BTreeSet::new());
+        Self { offset, first_record, earliest_us, latest_us, sources }
+    }
+
+    /// Takes note of messages in it.
+    fn note(&mut self, source: u64, time_us: u64) {
+        self.earliest_us = self.earliest_us.min(time_us);
+        self.latest_us = self.latest_us.max(time_us);
+        self.sources.insert(source);
     }
 }
 

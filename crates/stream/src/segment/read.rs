@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::error::Error;
 use super::header::{Header, is_unwritten};
-use super::index::{Block, Index, Named};
+use super::index::{Block, Index, IndexCheck, Named};
 use super::payload::Payload;
 use super::scan::{Batches, TAIL_LEN, Tail};
 use super::varint;
@@ -58,6 +58,8 @@ pub(crate) struct Records<'a> {
     found_index: bool,
     /// True if it is read from its start, and not by its index.
     in_order: bool,
+    /// What its index says, if all of it is read.
+    check: Option<IndexCheck>,
     /// The first place that is damaged, of those that were passed over.
     damage: Option<u64>,
 }
@@ -178,6 +180,7 @@ impl Segment {
             is_closed: false,
             found_index: false,
             in_order: true,
+            check: None,
             damage: None,
         }
     }
@@ -205,10 +208,13 @@ impl Segment {
         self.header.check(key)?;
         let mut records = Records { selection: selection.clone(), ..self.all_records(key) };
         let end = self.end_of_records();
-        if let Tail::Complete { index } = self.tail
-            && !selection.is_all()
-        {
-            records.parts = records.wanted(index, end)?;
+        if let Tail::Complete { index } = self.tail {
+            if !selection.is_all() {
+                records.parts = records.wanted(index, end)?;
+            } else if let Ok(found) = self.all_records(key).read_index(index, end) {
+                // Where it cannot be read, reading on finds out why.
+                records.check = Some(IndexCheck::new(found, self.header.len()));
+            }
         }
         Ok(records)
     }
@@ -274,6 +280,9 @@ impl Records<'_> {
                 if self.in_order && !self.is_open(source) {
                     return Err(Error::Order(number));
                 }
+                if let Some(check) = &mut self.check {
+                    check.messages(source, time_us);
+                }
                 let is_its_source = || {
                     let source = self.sources.get(&source);
                     source.is_some_and(|source| self.selection.has_name(&source.name))
@@ -295,8 +304,12 @@ impl Records<'_> {
             }
             Payload::Close { .. } => self.is_closed = true,
             Payload::Index(index) => {
-                Index::from_bytes(index).ok_or(Error::Form(number))?;
+                let index = Index::from_bytes(index).ok_or(Error::Form(number))?;
                 self.found_index = true;
+                let check = self.check.take();
+                if check.is_some_and(|check| !check.is_right(&index, &self.sources)) {
+                    return Err(Error::Index);
+                }
             }
             _ => {}
         }
@@ -378,7 +391,11 @@ impl Records<'_> {
     fn next_batch(&mut self) -> Result<bool, Error> {
         loop {
             self.read = 0;
+            let at = self.batches.at;
             if self.batches.next()? {
+                if let Some(check) = &mut self.check {
+                    check.batch(at, self.expected);
+                }
                 return Ok(true);
             }
             if let Some(problem) = self.problem_behind()? {
@@ -448,8 +465,8 @@ impl Records<'_> {
         Ok(true)
     }
 
-    /// What is to be read of a complete segment: its index says it.
-    fn wanted(&mut self, index: u64, end: u64) -> Result<Vec<Part>, Error> {
+    /// What the index of a complete segment says, which is at this place.
+    fn read_index(&mut self, index: u64, end: u64) -> Result<Index, Error> {
         let damaged = || Error::Damaged(index);
         let Segment { file, header, .. } = self.segment;
         self.batches = Batches::new(file, header, index, end);
@@ -457,15 +474,19 @@ impl Records<'_> {
             return Err(damaged());
         }
         // Its number is that of the last record: the tag proves it, and what it says proves that it is the index.
-        let mut rest = &self.batches.records[..];
-        varint::take(&mut rest).ok_or_else(damaged)?;
-        let head = rest.first_chunk::<HEAD_LEN>().ok_or_else(damaged)?;
-        self.expected = u64::from_be_bytes(head[21..].try_into().expect("8 bytes"));
+        self.expected = self.batches.first_counter().ok_or_else(damaged)?;
         self.open_next()?;
         let Some(Payload::Index(bytes)) = Payload::from_bytes(&self.payload) else {
             return Err(damaged());
         };
-        let Index { sources, blocks } = Index::from_bytes(bytes).ok_or_else(damaged)?;
+        Index::from_bytes(bytes).ok_or_else(damaged)
+    }
+
+    /// What is to be read of a complete segment: its index says it.
+    fn wanted(&mut self, index: u64, end: u64) -> Result<Vec<Part>, Error> {
+        let damaged = || Error::Damaged(index);
+        let Segment { file, header, .. } = self.segment;
+        let Index { sources, blocks } = self.read_index(index, end)?;
         self.sources = sources;
         self.in_order = false;
         let ends = blocks.iter().skip(1).map(|block| block.offset).chain([index]);
