@@ -9,4 +9,4 @@ mod protocol;
 mod store;
 
 pub use forwarder::{CheckKey, Forwarder, Forwarding};
-pub use store::{Store, Stored};
+pub use store::{Sender, Store, Stored};

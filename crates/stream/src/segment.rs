@@ -32,7 +32,7 @@ pub(crate) use read::ReadSoFar;
 pub use read::{Segment, Selection};
 pub use scan::Tail;
 
-pub(crate) use folder::{Recovered, Recovery, whole_len};
+pub(crate) use folder::{Recovered, Recovery, WholeLen, whole_len};
 pub(crate) use key_folder::{Kept, MAX_LEN as LONGEST_KEY};
 pub(crate) use payload::{Payload, Recorded};
 pub(crate) use read::Records;

@@ -16,7 +16,7 @@ use anyhow::Context;
 use serde_json::json;
 use wattlock_file::Shown;
 use wattlock_host::exit::{Ended, usage};
-use wattlock_stream::forward::{Forwarder, Forwarding, Store, Stored};
+use wattlock_stream::forward::{Forwarder, Forwarding, Sender, Store, Stored};
 use wattlock_stream::gateway::{Address, Counters, Recording, TlsServer, remove_stale};
 
 use super::ends::Findings;
@@ -101,7 +101,7 @@ pub fn store(args: &args::Stream, tls: Option<TlsServer>, tenants: Option<Tenant
     };
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", Shown(folder)))?;
     let served = Arc::new(Served {
-        folder: folder.clone(),
+        store: Store::new(folder),
         tls,
         tenants,
         counters: Counters::default(),
@@ -139,7 +139,7 @@ pub fn store(args: &args::Stream, tls: Option<TlsServer>, tenants: Option<Tenant
 }
 
 struct Served {
-    folder: PathBuf,
+    store: Store,
     tls: Option<TlsServer>,
     /// All may forward if there is no list.
     tenants: Option<Tenants>,
@@ -208,7 +208,6 @@ impl Served {
             }),
         }
         };
-        let store = |tenant: Option<&str>| Store::new(&self.folder.join(tenant.unwrap_or("")));
         match (connection, &self.tls) {
             (Accepted::Tcp(stream), Some(tls)) => {
                 let stream = tls.accept(stream, PATIENCE)?;
@@ -224,10 +223,11 @@ impl Served {
                         })?)
                     }
                 };
-                store(tenant).serve(stream, certificate.as_ref(), &stored)
+                let sender = Sender { tenant, certificate: certificate.as_ref() };
+                self.store.serve(stream, sender, &stored)
             }
-            (Accepted::Tcp(stream), None) => store(None).serve(stream, None, &stored),
-            (Accepted::Unix(stream), _) => store(None).serve(stream, None, &stored),
+            (Accepted::Tcp(stream), None) => self.store.serve(stream, Sender::default(), &stored),
+            (Accepted::Unix(stream), _) => self.store.serve(stream, Sender::default(), &stored),
         }
     }
 }

@@ -198,6 +198,43 @@ fn a_segment_that_a_crash_tore_in_a_store_is_made_whole_again() {
 }
 
 #[test]
+fn a_store_reads_what_it_has_of_a_segment_once() {
+    let place = Place::new();
+    forwarded(&place, &[], &[], &lines(0, 200_000));
+    let whole = fs::read(&segments(&place.path("logs"))[0]).unwrap();
+    assert!(whole.len() > 2_000_000);
+    // Without its end, as a forwarder leaves it that has more to come.
+    let id = [7; 16];
+    fs::create_dir_all(place.path(&format!("near/{}", "07".repeat(16)))).unwrap();
+    let copy =
+        place.write(&format!("near/{}/000001.wls", "07".repeat(16)), &whole[..whole.len() - 20]);
+    let near = store(&place, "near");
+    let ask = || {
+        let mut connection = UnixStream::connect(place.path("near.sock")).unwrap();
+        let start = [&b"s\x0a000001.wls\0\0\0\x27"[..], &whole[..39]].concat();
+        connection.write_all(&[&b"wattlock-forward/v1\n"[..], &id, &start].concat()).unwrap();
+        let mut answer = [0; 8];
+        connection.read_exact(&mut answer).unwrap();
+        connection.shutdown(std::net::Shutdown::Write).unwrap();
+        // The lock of the segment is gone once the store has ended the connection.
+        assert_eq!(connection.read(&mut answer).unwrap(), 0);
+        u64::from_be_bytes(answer)
+    };
+    let has = ask();
+    assert!(has > whole.len() as u64 / 2, "{has}");
+    let before = near.bytes_read();
+    for _ in 0..5 {
+        assert_eq!(ask(), has);
+    }
+    let read = near.bytes_read() - before;
+    assert!(read < 200_000, "{read} bytes were read for five connections");
+    // What comes meanwhile is looked at.
+    fs::write(&copy, &whole[..whole.len() - 16]).unwrap();
+    assert_eq!(ask(), whole.len() as u64 - 16);
+    assert_exit(&near.stop(), 0);
+}
+
+#[test]
 fn two_senders_have_folders_of_their_own_in_a_store() {
     let place = Place::new();
     let near = store(&place, "near");

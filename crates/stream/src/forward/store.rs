@@ -1,9 +1,11 @@
 //! Keeps segments that others forward.
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use super::owner;
 use super::protocol::{
@@ -11,11 +13,30 @@ use super::protocol::{
     wrong,
 };
 use crate::gateway::Certificate;
-use crate::segment::{self, Kept, KeyFolder, whole_len};
+use crate::lock::lock;
+use crate::segment::{self, Kept, KeyFolder, WholeLen, whole_len};
 
 /// Keeps segments of others, each forwarder's in a subfolder of its own.
 pub struct Store {
     folder: PathBuf,
+    scanned: Mutex<HashMap<PathBuf, Scanned>>,
+}
+
+/// How much of a segment without a tail was found to be whole, so that the next connection need not read it again.
+#[derive(Clone, Copy)]
+struct Scanned {
+    device: u64,
+    inode: u64,
+    whole: u64,
+}
+
+/// Who forwards.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sender<'a> {
+    /// The subfolder of its tenant, if there are tenants.
+    pub tenant: Option<&'a str>,
+    /// The certificate that it has shown.
+    pub certificate: Option<&'a Certificate>,
 }
 
 /// What a store did.
@@ -42,10 +63,10 @@ struct Open {
 impl Store {
     /// Keeps segments in `folder`.
     pub fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned() }
+        Self { folder: folder.to_owned(), scanned: Mutex::default() }
     }
 
-    /// Serves one forwarder to its end, with the certificate that it has shown. `stored` hears what is done.
+    /// Serves one forwarder to its end. `stored` hears what is done.
     ///
     /// # Errors
     /// That it breaks the protocol, uses the identity of another, or the disk or connection fails. What it was told is
@@ -53,7 +74,7 @@ impl Store {
     pub fn serve(
         &self,
         connection: impl Read + Write,
-        certificate: Option<&Certificate>,
+        sender: Sender<'_>,
         stored: &dyn Fn(Stored),
     ) -> io::Result<()> {
         let mut connection = BufReader::with_capacity(64 << 10, connection);
@@ -64,10 +85,11 @@ impl Store {
             return Err(wrong("it is no forwarder of segments"));
         }
         let folder: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-        let folder = self.folder.join(folder);
+        let parent = self.folder.join(sender.tenant.unwrap_or(""));
+        let folder = parent.join(folder);
         fs::create_dir_all(folder.join(KEYS))?;
-        File::open(&self.folder)?.sync_all()?;
-        owner::check(&folder, certificate)?;
+        File::open(&parent)?.sync_all()?;
+        owner::check(&folder, sender.certificate)?;
         let keys = KeyFolder::of_segments(&folder);
         let mut open: Option<Open> = None;
         while let Some(request) = Request::read(&mut connection)? {
@@ -95,7 +117,7 @@ impl Store {
                     }
                     // Its lock has to go first: it may be the same.
                     drop(open.take());
-                    open = open_segment(&folder, &name, &start)?;
+                    open = self.open_segment(&folder.join(&name), &start)?;
                     open.as_ref().map_or(CONFLICT, |open| open.durable)
                 }
                 Request::Data(data) => {
@@ -117,39 +139,58 @@ impl Store {
         }
         Ok(())
     }
-}
 
-/// Opens a segment to append to it. `None` if there is another of its name.
-fn open_segment(folder: &Path, name: &str, start: &[u8]) -> io::Result<Option<Open>> {
-    let path = folder.join(name);
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let why = "another connection forwards this segment";
-            return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
+    /// Opens a segment to append to it. `None` if there is another of its name.
+    fn open_segment(&self, path: &Path, start: &[u8]) -> io::Result<Option<Open>> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let why = "another connection forwards this segment";
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
+            }
+            // A file system without locks does without.
+            Err(TryLockError::Error(_)) => {}
         }
-        // A file system without locks does without.
-        Err(TryLockError::Error(_)) => {}
-    }
-    let len = file.metadata()?.len();
-    let whole = whole_len(&file, len).map_err(|error| match error {
-        segment::Error::Io(_, error) => error,
-        other => io::Error::other(other),
-    })?;
-    if whole > 0 {
-        let mut own = vec![0; start.len()];
-        file.read_exact_at(&mut own, 0)?;
-        if own != start {
-            return Ok(None);
+        let whole = self.whole_of(path, &file)?;
+        if whole > 0 {
+            let mut own = vec![0; start.len()];
+            file.read_exact_at(&mut own, 0)?;
+            if own != start {
+                return Ok(None);
+            }
         }
+        // What a former connection left may not be durable yet. What a crash of the system tore is not whole, and comes
+        // again.
+        file.sync_all()?;
+        File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()?;
+        Ok(Some(Open { file, len: whole, durable: whole }))
     }
-    // What a former connection left may not be durable yet. What a crash of the system tore is not whole, and comes
-    // again.
-    file.sync_all()?;
-    File::open(folder)?.sync_all()?;
-    Ok(Some(Open { file, len: whole, durable: whole }))
+
+    /// Bytes of a segment that are whole. Of one that grows, what was found whole before is not read again.
+    fn whole_of(&self, path: &Path, file: &File) -> io::Result<u64> {
+        let status = file.metadata()?;
+        let (device, inode) = (status.dev(), status.ino());
+        let scanned = lock(&self.scanned).get(path).copied();
+        let scanned = scanned.filter(|found| (found.device, found.inode) == (device, inode));
+        let known = scanned.map_or(0, |found| found.whole).min(status.len());
+        let found = whole_len(file, status.len(), known).map_err(|error| match error {
+            segment::Error::Io(_, error) => error,
+            other => io::Error::other(other),
+        })?;
+        let mut scanned = lock(&self.scanned);
+        match found {
+            WholeLen { bytes, has_tail: false } if scanned.len() < MOST_SCANNED => {
+                scanned.insert(path.to_owned(), Scanned { device, inode, whole: bytes });
+            }
+            _ => drop(scanned.remove(path)),
+        }
+        Ok(found.bytes)
+    }
 }
 
 const KEYS: &str = "keys";
+
+/// Segments without a tail of which it is kept how much is whole: about one for each forwarder.
+const MOST_SCANNED: usize = 10_000;

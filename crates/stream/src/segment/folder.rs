@@ -197,21 +197,33 @@ impl Folder {
 }
 
 /// How much of a segment of `len` bytes is whole: all of one with a tail, else its header and whole batches; 0 if it
-/// has no header.
+/// has no header. The batches before `known` are whole, and are not read again.
 ///
 /// # Errors
 /// [`Error::Io`].
-pub(crate) fn whole_len(file: &File, len: u64) -> Result<u64, Error> {
+pub(crate) fn whole_len(file: &File, len: u64, known: u64) -> Result<WholeLen, Error> {
     let mut start = file;
     let header = match Header::read(&mut start) {
         Ok(header) => header,
         Err(Error::Io(what, error)) => return Err(Error::Io(what, error)),
-        Err(_) => return Ok(0),
+        Err(_) => return Ok(WholeLen { bytes: 0, has_tail: false }),
     };
-    match Tail::read(file, len, header.len()).map_err(Error::io("read a segment"))? {
-        Tail::Complete { .. } | Tail::Recovered { .. } => Ok(len),
-        Tail::Open => Batches::new(file, &header, header.len(), len).scan(),
-    }
+    Ok(match Tail::read(file, len, header.len()).map_err(Error::io("read a segment"))? {
+        Tail::Complete { .. } | Tail::Recovered { .. } => WholeLen { bytes: len, has_tail: true },
+        Tail::Open => {
+            let from = known.clamp(header.len(), len.max(header.len()));
+            let bytes = Batches::new(file, &header, from, len).scan()?;
+            WholeLen { bytes, has_tail: false }
+        }
+    })
+}
+
+/// How much of a segment is whole.
+pub(crate) struct WholeLen {
+    /// Bytes from its start.
+    pub bytes: u64,
+    /// True if that is all, with a tail.
+    pub has_tail: bool,
 }
 
 fn io_error(error: Error) -> io::Error {

@@ -137,6 +137,14 @@ impl Gateway {
         line.and_then(|value| value.parse().ok()).unwrap_or(f64::NAN)
     }
 
+    /// Bytes that it has read so far, of files and connections.
+    pub fn bytes_read(&self) -> u64 {
+        let id = self.child.as_ref().unwrap().id();
+        let io = std::fs::read_to_string(format!("/proc/{id}/io")).unwrap();
+        let line = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+        line.unwrap().trim().parse().unwrap()
+    }
+
     /// The most memory that it had so far, in bytes.
     pub fn peak_memory(&self) -> u64 {
         self.memory_in("VmHWM:")
