@@ -136,6 +136,14 @@ impl Energy {
         self
     }
 
+    /// The same as a part that another energy may have already: from nothing to all of it.
+    #[must_use]
+    pub(crate) fn perhaps(mut self) -> Self {
+        self.lo = Microjoules(0);
+        self.best = self.best.map(|best| Microjoules(best.0 / 2));
+        self
+    }
+
     /// What is left of it without `idle`, what the same domains would have taken at rest: at best
     /// attributed. Where the two do not cover the same domains, nothing is known.
     #[must_use]

@@ -39,6 +39,10 @@ pub enum Caveat {
     GuestShare,
     /// A meter did not answer in time.
     Silent,
+    /// A counter of the whole showed less than its parts.
+    PartExceedsWhole,
+    /// A GPU's energy may be in the whole already, or not.
+    GpuOverlapUnknown,
 }
 
 impl Caveat {
@@ -61,6 +65,8 @@ impl Caveat {
             Self::OtherRoot => "other-root",
             Self::GuestShare => "guest-share",
             Self::Silent => "silent",
+            Self::PartExceedsWhole => "part-exceeds-whole",
+            Self::GpuOverlapUnknown => "gpu-overlap-unknown",
         }
     }
 
@@ -104,6 +110,12 @@ impl Caveat {
             }
             Self::Silent => {
                 "a meter did not answer in time; see wattlock doctor, and look for errors in dmesg"
+            }
+            Self::PartExceedsWhole => {
+                "a meter of the whole machine showed less than a part of it took, and is not believed"
+            }
+            Self::GpuOverlapUnknown => {
+                "nothing shows whether psys includes the GPU: the sum spans both, without it and with it"
             }
         }
     }

@@ -63,8 +63,14 @@ mod tests {
             Microjoules::from_joules(0.1),
         );
         let extent = crate::meter::Extent::Package;
-        let domain =
-            Domain { name: "package-0".into(), source: "fake", energy, in_sum: true, extent };
+        let domain = Domain {
+            name: "package-0".into(),
+            source: "fake",
+            energy,
+            in_sum: true,
+            overlaps: false,
+            extent,
+        };
         Metered {
             wall: Duration::from_secs(seconds),
             domains: vec![domain],

@@ -58,6 +58,7 @@ mod setting;
 mod source;
 mod sources;
 mod state;
+mod whole;
 
 /// True if this program is static, as builds for musl are: it cannot load the libraries of drivers.
 pub const STATIC: bool = cfg!(all(target_env = "musl", target_feature = "crt-static"));

@@ -181,6 +181,7 @@ impl MeterThread {
             source: self.info.source,
             energy: Energy::unavailable(Caveat::Silent).with_gaps([why]),
             in_sum: true,
+            overlaps: false,
             extent: self.info.extent,
         }
     }

@@ -45,8 +45,18 @@ pub struct Domain {
     pub energy: Energy,
     /// False if its energy is in another domain, too.
     pub in_sum: bool,
+    /// True if it is in the sum, and its energy may be in another domain of the sum, too.
+    pub(crate) overlaps: bool,
     /// What of the machine it is.
     pub(crate) extent: Extent,
+}
+
+impl Domain {
+    /// What it adds to a sum.
+    fn share_of_sum(&self) -> Energy {
+        let energy = self.energy.clone();
+        if self.overlaps { energy.perhaps().with_caveat(Caveat::GpuOverlapUnknown) } else { energy }
+    }
 }
 
 impl Metered {
@@ -59,7 +69,7 @@ impl Metered {
             is_known(domain) && !matches!(domain.extent, Extent::Memory | Extent::Accelerator)
         };
         let lost = parts.iter().filter(|domain| !is_known(domain)).count();
-        let whole = || parts.iter().map(|domain| domain.energy.clone()).sum::<Energy>();
+        let whole = || parts.iter().map(|domain| domain.share_of_sum()).sum::<Energy>();
         let mut missing: Vec<String> = match &self.coverage {
             Coverage::Nothing => return whole() + Energy::unavailable(Caveat::DomainMissing),
             Coverage::WithoutAccelerators if lost == 0 => {
@@ -74,7 +84,7 @@ impl Metered {
         let (known, lost): (Vec<&Domain>, Vec<&Domain>) =
             parts.iter().partition(|domain| is_known(domain));
         missing.extend(lost.iter().map(|domain| domain.name.clone()));
-        let sum: Energy = known.iter().map(|domain| domain.energy.clone()).sum();
+        let sum: Energy = known.iter().map(|domain| domain.share_of_sum()).sum();
         let doubts = lost.iter().flat_map(|domain| domain.energy.caveats());
         let sum = doubts.fold(sum, Energy::with_caveat);
         let gaps = lost.iter().flat_map(|domain| domain.energy.gaps().iter().cloned());
@@ -269,6 +279,7 @@ impl<'a> Account<'a> {
             source: info.source,
             energy: energy.with_gaps(std::mem::take(&mut self.gaps)),
             in_sum: self.in_sum,
+            overlaps: false,
             extent: info.extent,
         }
     }
@@ -386,6 +397,7 @@ mod tests {
             source: "fake",
             energy,
             in_sum: true,
+            overlaps: false,
             extent,
         };
         let void = Energy::unavailable(Caveat::Reset);

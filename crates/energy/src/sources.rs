@@ -25,12 +25,15 @@ use crate::metered::{Coverage, Metered, Moves};
 use crate::probe::{probe, spin};
 use crate::root::Root;
 use crate::source::{Belief, Discover, SOCKETS, Source, Sum};
+use crate::whole;
 
 /// The sources of energy of a machine. Where nothing counts, [`crate::modelled`] is what is left.
 pub struct Sources {
     found: Vec<Found>,
     meters: Vec<(MeterThread, bool)>,
     coverage: Coverage,
+    /// What the sum of the packages leaves out, where they are read to check the platform's counter.
+    parts: Option<Coverage>,
     other_root: bool,
 }
 
@@ -54,15 +57,16 @@ impl Sources {
         if !other_root {
             probe(&mut candidates, root, spin);
         }
-        let Chosen { mut found, meters, coverage } = choose(SOURCES, candidates);
+        let Chosen { mut found, meters, coverage, parts } = choose(SOURCES, candidates);
         found.push(model(!meters.is_empty() && coverage != Coverage::Nothing));
-        Self { found, meters, coverage, other_root }
+        Self { found, meters, coverage, parts, other_root }
     }
 
     /// Meters of any kind that together are the whole.
     pub fn of_meters(meters: Vec<Box<dyn Meter>>) -> Self {
         let meters = meters.into_iter().map(|meter| (MeterThread::new(meter), true)).collect();
-        Self { found: Vec::new(), meters, coverage: Coverage::Whole, other_root: false }
+        let (found, coverage) = (Vec::new(), Coverage::Whole);
+        Self { found, meters, coverage, parts: None, other_root: false }
     }
 
     /// What was found.
@@ -154,7 +158,9 @@ impl Sources {
         });
         let domains = closed.collect();
         let coverage = self.coverage.clone();
-        Ok((done, Metered { wall: started.elapsed(), domains, coverage }))
+        let mut window = Metered { wall: started.elapsed(), domains, coverage };
+        whole::check(&mut window, self.parts.as_ref());
+        Ok((done, window))
     }
 
     fn moves(&self) -> Moves {
@@ -370,7 +376,9 @@ mod tests {
         ];
         // Taking the best away leaves the next best.
         assert_eq!(tried(&all), (vec![0], vec![true], Whole));
-        assert_eq!(tried(&all[1..]), (vec![0], vec![true], Whole));
+        // Packages and memory are read beside psys, to check it.
+        let beside = (vec![0, 1, 2], vec![true, false, false], Whole);
+        assert_eq!(tried(&all[1..]), beside);
         assert_eq!(tried(&all[2..]), (vec![0, 1], vec![true, true], Whole));
         assert_eq!(tried(&all[4..]), (vec![0], vec![true], Whole));
         assert_eq!(tried(&all[5..]), (vec![0], vec![true], Whole));

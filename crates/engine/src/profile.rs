@@ -93,7 +93,16 @@ impl Joules {
     pub fn new(energy: Energy, bytes: u64) -> Option<Self> {
         let trusted = matches!(energy.class(), Class::Measured | Class::Integrated)
             && energy.best().is_some()
-            && energy.caveats().all(|it| matches!(it, Caveat::WholeMachine | Caveat::Sampled));
+            && energy.caveats().all(|it| {
+                // The last two say what is in the sum, not that it may be wrong.
+                matches!(
+                    it,
+                    Caveat::WholeMachine
+                        | Caveat::Sampled
+                        | Caveat::PartExceedsWhole
+                        | Caveat::GpuOverlapUnknown
+                )
+            });
         (trusted && bytes > 0).then_some(Self { energy, bytes, idle: None })
     }
 

@@ -44,6 +44,31 @@ fn a_gpu_is_added_to_the_packages() {
 }
 
 #[test]
+fn a_gpu_that_psys_cannot_hold_is_added_to_it() {
+    let psys = "sys/class/powercap/intel-rapl:1";
+    let machine = Machine::new().package().gpu(0, &[("energy_mj", "0")]);
+    machine.file(&format!("{psys}/name"), "psys");
+    machine.file(&format!("{psys}/max_energy_range_uj"), "262143328850");
+    machine.file(&format!("{psys}/energy_uj"), "0");
+    let window = machine.measure(|| {
+        machine.joules(0.1);
+        machine.file(&format!("{psys}/energy_uj"), "130000");
+        machine.says("gpu0/energy_mj", "600");
+    });
+    assert_eq!(window.sum().best().unwrap().0, 730_000);
+    assert!(window.sum().covers().eq(["gpu-0 NVIDIA H200", "psys"]));
+    assert!(!has(&window, Caveat::GpuOverlapUnknown));
+    // Where psys may hold it, the sum spans both.
+    let window = machine.measure(|| {
+        machine.file(&format!("{psys}/energy_uj"), "1130000");
+        machine.says("gpu0/energy_mj", "700");
+    });
+    let (lo, hi) = window.sum().interval().unwrap();
+    assert!(lo.0 <= 1_000_000 && hi.0 >= 1_100_000, "{lo:?} {hi:?}");
+    assert!(has(&window, Caveat::GpuOverlapUnknown));
+}
+
+#[test]
 fn every_gpu_is_a_domain() {
     let machine =
         Machine::new().package().gpu(0, &[("energy_mj", "5")]).gpu(1, &[("energy_mj", "7")]);
