@@ -25,6 +25,8 @@ pub enum Caveat {
     Ambiguous,
     /// The counter went back, and no wrap explains it.
     Reset,
+    /// The machine was suspended meanwhile.
+    Suspended,
     /// The counter stood still for longer than any machine does.
     Stuck,
     /// The counter ran faster than any machine does.
@@ -58,6 +60,7 @@ impl Caveat {
             Self::Gap => "gap",
             Self::Ambiguous => "ambiguous",
             Self::Reset => "reset",
+            Self::Suspended => "suspended",
             Self::Stuck => "stuck",
             Self::Implausible => "implausible",
             Self::UtilisationOnly => "utilisation-only",
@@ -93,6 +96,9 @@ impl Caveat {
                 "the counter was not read in time and may have wrapped unseen; measure again"
             }
             Self::Reset => "the counter was set back, as by a suspend; measure again",
+            Self::Suspended => {
+                "the machine was suspended meanwhile, which sets counters back; measure again"
+            }
             Self::Stuck => "the counter does not count, as in some virtual machines; do not use it",
             Self::Implausible => "the counter jumped further than any machine can; measure again",
             Self::UtilisationOnly => {

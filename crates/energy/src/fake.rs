@@ -12,6 +12,9 @@ pub struct FakeMeter {
     info: Info,
     start: Instant,
     readings: VecDeque<(Duration, Option<Microjoules>)>,
+    /// What a suspended machine adds at each read.
+    sleeps: Duration,
+    asleep: Duration,
 }
 
 impl FakeMeter {
@@ -45,7 +48,16 @@ impl FakeMeter {
             },
             start: Instant::now(),
             readings: readings.into_iter().collect(),
+            sleeps: Duration::ZERO,
+            asleep: Duration::ZERO,
         }
+    }
+
+    /// The same on a machine that is suspended for that long after each read.
+    #[cfg(test)]
+    #[must_use]
+    pub(crate) fn suspended(self, sleeps: Duration) -> Self {
+        Self { sleeps, ..self }
     }
 }
 
@@ -57,11 +69,13 @@ impl Meter for FakeMeter {
     fn sample(&mut self) -> Sample {
         let (after, value) = self.readings.pop_front().unwrap_or_default();
         let at = self.start + after;
+        self.asleep += self.sleeps;
         let gap = || Gap { why: "this read was to fail".into() };
         Sample {
             before: at,
             after: at,
             age: Duration::ZERO,
+            asleep: self.asleep,
             value: value.map(Reading::Energy).ok_or_else(gap),
         }
     }

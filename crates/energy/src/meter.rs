@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::time::ClockId;
+
 use crate::accumulator::Counter;
 use crate::amount::{Microjoules, Watts};
 use crate::class::Class;
@@ -112,6 +114,8 @@ pub struct Sample {
     pub after: Instant,
     /// How old the value was by then, beyond what the meter's refresh says.
     pub age: Duration,
+    /// How long this machine had been suspended by then, since it was started.
+    pub asleep: Duration,
     /// What the meter showed.
     pub value: Result<Reading, Gap>,
 }
@@ -121,7 +125,8 @@ impl Sample {
     pub fn take(read: impl FnOnce() -> Result<Reading, Error>) -> Self {
         let before = Instant::now();
         let value = read().map_err(|error| Gap { why: error.to_string() });
-        Self { before, after: Instant::now(), age: Duration::ZERO, value }
+        let asleep = asleep();
+        Self { before, after: Instant::now(), age: Duration::ZERO, asleep, value }
     }
 
     /// How long the read took and how old its value was, and so how little is known of when that
@@ -135,6 +140,25 @@ impl Sample {
         self.before + (self.after - self.before) / 2
     }
 }
+
+/// How long this machine has been suspended since it was started: what `CLOCK_BOOTTIME` is ahead of
+/// `CLOCK_MONOTONIC`, which stands still meanwhile.
+pub(crate) fn asleep() -> Duration {
+    let read = |clock| {
+        let time = rustix::time::clock_gettime(clock);
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+    };
+    // A thread that is put aside between the two reads sees them apart; the least is nearest.
+    let apart = (0..LOOKS_AT_CLOCKS).map(|_| {
+        let monotonic = read(ClockId::Monotonic);
+        read(ClockId::Boottime).saturating_sub(monotonic)
+    });
+    apart.min().unwrap_or_default()
+}
+
+/// How often the clocks are read for one comparison.
+const LOOKS_AT_CLOCKS: u32 = 3;
 
 /// Counters that software extends, as perf's, have to be read this often.
 const LONGEST_PERIOD: Duration = Duration::from_secs(10);

@@ -122,6 +122,10 @@ pub(crate) struct Account<'a> {
     edges: Duration,
     gaps: Vec<String>,
     ends_in_a_gap: bool,
+    /// How long the machine had been suspended when the window was opened.
+    asleep: Duration,
+    /// True once it was suspended for longer.
+    was_suspended: bool,
 }
 
 /// The sum so far, of a counter or of a sensor.
@@ -182,6 +186,8 @@ impl<'a> Account<'a> {
             edges: sample.width(),
             gaps: Vec::new(),
             ends_in_a_gap: false,
+            asleep: sample.asleep,
+            was_suspended: false,
         };
         match &sample.value {
             Ok(reading) => {
@@ -229,6 +235,7 @@ impl<'a> Account<'a> {
     }
 
     fn take(&mut self, sample: &Sample) {
+        self.was_suspended |= sample.asleep > self.asleep + LONGEST_SKEW;
         let reading = match &sample.value {
             Ok(reading) => *reading,
             Err(gap) => {
@@ -261,6 +268,8 @@ impl<'a> Account<'a> {
         self.take(&sample);
         let info = self.meter.info();
         let energy = match self.tally.as_ref().map(Tally::total) {
+            // A counter that a suspend sets back may look as if it had wrapped.
+            _ if self.was_suspended => Energy::unavailable(Caveat::Suspended),
             None => Energy::unavailable(Caveat::Gap),
             Some(_) if self.ends_in_a_gap => Energy::unavailable(Caveat::Gap),
             Some(Err(caveat)) => Energy::unavailable(caveat),
@@ -340,6 +349,9 @@ impl Moves {
 /// In a shorter window a coarse counter may not have moved much.
 const LONG_ENOUGH: Duration = Duration::from_secs(1);
 
+/// Two clocks that are read one after the other are never further apart, but for a suspend.
+const LONGEST_SKEW: Duration = Duration::from_millis(100);
+
 const OTHER_UNIT: &str = "the meter reported both joules and watts";
 
 #[cfg(test)]
@@ -387,6 +399,26 @@ mod tests {
             assert_eq!(nothing.interval(), None);
             assert_eq!(nothing.caveats().collect::<Vec<_>>(), [why]);
         }
+    }
+
+    #[test]
+    fn a_reset_by_a_suspend_is_no_wrap() {
+        let top = 262_143_328_850;
+        let readings = [(0, top - 100_000_000), (1000, top - 50_000_000), (2000, 84_000_000)];
+        let close = |sleeps| {
+            let readings =
+                readings.map(|(ms, value)| (Duration::from_millis(ms), Some(Microjoules(value))));
+            let mut meter = FakeMeter::new("package-0", readings).suspended(sleeps);
+            let mut account = Account::open(&mut meter, true, Moves::WithThisMachine);
+            let sample = account.meter.sample();
+            account.take(&sample);
+            account.close().energy
+        };
+        let wrapped = close(Duration::ZERO);
+        assert_eq!(wrapped.best(), Some(Microjoules(184_000_000)));
+        let suspended = close(Duration::from_secs(30));
+        assert_eq!((suspended.class(), suspended.interval()), (Class::Unavailable, None));
+        assert!(suspended.caveats().eq([Caveat::Suspended]));
     }
 
     #[test]

@@ -131,6 +131,55 @@ fn of_graces_eight_meters_the_modules_are_the_machine() {
 }
 
 #[test]
+fn a_psys_below_its_packages_gives_way_to_them() {
+    let machine = Machine::new()
+        .zone("intel-rapl:0", "package-0", "0")
+        .zone("intel-rapl:0:0", "dram", "0")
+        .zone("intel-rapl:1", "psys", "0");
+    let set = |zone: &str, uj: u64| {
+        let file = machine.file(&format!("{POWERCAP}/{zone}/energy_uj"));
+        format!("echo {uj} > {}; ", file.display())
+    };
+    // Packages of 130 J, and a psys of 24 J.
+    let work = "sleep 0.3; ".to_owned()
+        + &set("intel-rapl:0", 130_000_000)
+        + &set("intel-rapl:0:0", 1_000_000)
+        + &set("intel-rapl:1", 24_000_000);
+    let ran = machine.measure(&["--json", "--", "sh", "-c", &work]).output().unwrap();
+    assert_exit(&ran, 0);
+    let report: Value = serde_json::from_str(stderr(&ran).lines().last().unwrap()).unwrap();
+    let sum = sum(&ran);
+    assert_eq!(sum["energy_uj"]["best"], 131_000_000, "{sum}");
+    assert_eq!(sum["covers"], serde_json::json!(["dram of package-0", "package-0"]));
+    assert!(sum["caveats"].as_array().unwrap().contains(&"part-exceeds-whole".into()), "{sum}");
+    assert_eq!(report["runs"][0]["domains"]["psys"]["class"], "unavailable");
+    let advice = report["advice"]["part-exceeds-whole"].as_str().unwrap();
+    assert!(advice.contains("less than a part of it"), "{advice}");
+}
+
+#[test]
+fn a_jump_above_the_limits_of_a_zone_is_no_energy() {
+    let zone = format!("{POWERCAP}/intel-rapl:0");
+    let laptop = || {
+        Machine::new()
+            .zone("intel-rapl:0", "package-0", "0")
+            .with(&format!("{zone}/constraint_0_power_limit_uw"), "15000000")
+            .with(&format!("{zone}/constraint_0_max_power_uw"), "15000000")
+    };
+    for (uj, class) in [(500_000_000, "unavailable"), (1_000_000, "measured")] {
+        let machine = laptop();
+        let file = machine.file(&format!("{zone}/energy_uj"));
+        let work = format!("sleep 0.2; echo {uj} > {}", file.display());
+        let ran = machine.measure(&["--json", "--", "sh", "-c", &work]).output().unwrap();
+        assert_exit(&ran, 0);
+        let sum = sum(&ran);
+        assert_eq!(sum["class"], class, "{sum}");
+        let implausible = sum["caveats"].as_array().unwrap().contains(&"implausible".into());
+        assert_eq!(implausible, class == "unavailable", "{sum}");
+    }
+}
+
+#[test]
 fn a_dead_domain_leaves_the_joules_of_the_others() {
     let machine = Machine::new().zone("intel-rapl:0", "package-0", "5").zone(
         "intel-rapl:0:0",

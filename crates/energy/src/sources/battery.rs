@@ -18,7 +18,7 @@ use crate::attribute::{amount, directories, file_name, number, text, unreadable}
 use crate::candidate::Candidate;
 use crate::error::Error;
 use crate::integrator::Sensor;
-use crate::meter::{Extent, Gap, Info, Kind, Meter, Reading, Sample};
+use crate::meter::{Extent, Gap, Info, Kind, Meter, Reading, Sample, asleep};
 use crate::obstacle::Obstacle;
 use crate::root::Root;
 
@@ -48,7 +48,8 @@ impl Meter for Battery {
     fn sample(&mut self) -> Sample {
         let before = Instant::now();
         let value = self.read();
-        Sample { before, after: Instant::now(), age: Duration::ZERO, value }
+        let (age, asleep) = (Duration::ZERO, asleep());
+        Sample { before, after: Instant::now(), age, asleep, value }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::accumulator::Counter;
 use crate::amount::Microjoules;
 use crate::candidate::Candidate;
 use crate::integrator::Sensor;
-use crate::meter::{Extent, Gap, Info, Kind, Meter, Reading, Sample};
+use crate::meter::{Extent, Gap, Info, Kind, Meter, Reading, Sample, asleep};
 use crate::obstacle::Obstacle;
 
 pub(crate) const SOURCE: &str = "external";
@@ -100,7 +100,7 @@ impl Meter for Wall {
             Ok((reading, age)) => (Ok(reading), age),
             Err(gap) => (Err(gap), Duration::ZERO),
         };
-        Sample { before, after: Instant::now(), age, value }
+        Sample { before, after: Instant::now(), age, asleep: asleep(), value }
     }
 }
 

@@ -127,7 +127,8 @@ impl Channel {
     fn kind(&self, extent: Extent, file: &Path) -> Kind {
         let sibling = |end: &str| self.device.join(format!("power{}_{end}", self.number));
         let cap = amount(&sibling("cap_max")).map_or(0.0, |limit| 2.0 * watts(limit).0);
-        let p_max = Watts(if cap < MOST_P_MAX { cap.max(p_max(extent)) } else { p_max(extent) });
+        let capped = cap > 0.0 && cap < MOST_P_MAX;
+        let p_max = Watts(if capped { cap } else { p_max(extent) });
         if file_name(file).starts_with("energy") {
             let (range, resolution) = (Some(Microjoules(u64::MAX)), ENERGY_RESOLUTION);
             return Kind::Counter(Counter { range, resolution, refresh: ENERGY_REFRESH, p_max });

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
 use crate::obstacle::Obstacle;
 use crate::root::Root;
+use crate::sources::powercap;
 
 /// Opens counters: the kernel's, or a test's.
 trait Events {
@@ -118,6 +119,7 @@ fn discover_with(root: &Root, events: Option<&dyn Events>) -> Vec<Candidate> {
     }
     let cpus = cpus(root, &directory);
     let kernel = (events, crate::guest::is_virtual(root));
+    let p_max = |domain: &str, extent| powercap::p_max_of(root, domain, extent);
     let mut candidates = Vec::new();
     for (name, extent) in DOMAINS {
         let path = directory.join("events").join(format!("energy-{name}"));
@@ -140,7 +142,13 @@ fn discover_with(root: &Root, events: Option<&dyn Events>) -> Vec<Candidate> {
                 Some(Extent::Memory) => format!("dram of {package}"),
                 _ => format!("{name} of {package}"),
             };
-            let meter = open(&path, *cpu, &domain, extent, kernel);
+            let meter = open(
+                &path,
+                *cpu,
+                &domain,
+                extent.map(|extent| (extent, p_max(&domain, extent))),
+                kernel,
+            );
             Candidate { source: SOURCE, domain, path: Some(path.clone()), extent, meter }
         }));
     }
@@ -151,17 +159,15 @@ fn open(
     path: &Path,
     cpu: u32,
     domain: &str,
-    extent: Option<Extent>,
+    extent: Option<(Extent, Watts)>,
     (events, guest): (Option<&dyn Events>, bool),
 ) -> Result<Box<dyn Meter>, Obstacle> {
-    let Some(extent) = extent else {
+    let Some((extent, p_max)) = extent else {
         return Err(Obstacle::ignored("its energy is in its package already"));
     };
     let (event, scale) = event(path)?;
     let events = events.ok_or_else(|| Obstacle::unavailable(OTHER_MACHINE))?;
     let counter = events.open(event, cpu).map_err(|error| refused(&error))?;
-    // A platform holds several packages.
-    let p_max = if extent == Extent::Platform { PLATFORM_P_MAX } else { COUNTER.p_max };
     let refresh = if guest { crate::guest::REFRESH } else { COUNTER.refresh };
     let kind = Kind::Counter(Counter { p_max, refresh, ..COUNTER });
     let info = Info { domain: domain.to_owned(), source: SOURCE, extent, kind };
@@ -272,8 +278,6 @@ const COUNTER: Counter = Counter {
     refresh: Duration::from_millis(1),
     p_max: Watts(1000.0),
 };
-
-const PLATFORM_P_MAX: Watts = Watts(5000.0);
 
 const OTHER_MACHINE: &str = "counters of the kernel can only be read of this machine";
 

@@ -69,7 +69,7 @@ impl Powercap {
             range,
             resolution: Microjoules(resolution),
             refresh: origin.refresh(),
-            p_max: p_max(zone),
+            p_max: p_max(zone, extent),
         };
         let info = Info { domain, source: SOURCE, extent, kind: Kind::Counter(counter) };
         Self { info, file: zone.join("energy_uj"), origin }
@@ -260,26 +260,82 @@ fn read(path: &Path) -> Result<Microjoules, Error> {
 
 pub(crate) const SOURCE: &str = "powercap";
 
-/// More than the zone draws: 1000 W, through which 262 kJ last 4 minutes, or twice the highest limit
-/// that the zone is given, where that is more.
-fn p_max(zone: &Path) -> Watts {
-    let limits = (0..3).flat_map(|n| {
-        ["max_power_uw", "power_limit_uw"].map(|name| zone.join(format!("constraint_{n}_{name}")))
-    });
-    // A microwatt is a microjoule a second.
-    let limits = limits.filter_map(|file| read(&file).ok()).map(|limit| 2.0 * limit.joules());
-    Watts(limits.filter(|watts| *watts < MOST_P_MAX).fold(LEAST_P_MAX, f64::max))
+/// More than the domain draws, of the zone that has its name: for counters that powercap's limits
+/// hold for, and that show none of their own.
+pub(crate) fn p_max_of(root: &Root, domain: &str, extent: Extent) -> Watts {
+    let zones = zones(&root.path(DIRECTORY));
+    let zone = zones.iter().find(|zone| zone.domain == domain);
+    zone.map_or_else(|| without_limit(extent), |zone| p_max(&zone.path, extent))
 }
 
-/// More than any socket of today draws.
-const LEAST_P_MAX: f64 = 1000.0;
+/// More than the zone draws: twice the highest limit that it keeps to, which a short peak may exceed.
+/// Where it has none, or is set to more than any socket draws, what no domain of its kind draws.
+fn p_max(zone: &Path, extent: Extent) -> Watts {
+    let off = attribute::text(&zone.join("enabled")).is_some_and(|enabled| enabled == "0");
+    let of = |name: &str| {
+        // A microwatt is a microjoule a second.
+        let limits = (0..CONSTRAINTS).map(|n| zone.join(format!("constraint_{n}_{name}")));
+        limits.filter_map(|file| read(&file).ok()).map(Microjoules::joules).collect::<Vec<_>>()
+    };
+    let limits = of("power_limit_uw");
+    let unlimited = off || limits.iter().any(|watts| *watts > MOST_LIMIT);
+    let set = limits.into_iter().chain(of("max_power_uw"));
+    let set = set.filter(|watts| (LEAST_LIMIT..=MOST_LIMIT).contains(watts));
+    match set.reduce(f64::max).filter(|_| !unlimited) {
+        Some(highest) => Watts(2.0 * highest),
+        None => without_limit(extent),
+    }
+}
 
-/// A higher value is a register that was never set, not a limit.
-const MOST_P_MAX: f64 = 5000.0;
+/// More than any domain of the kind draws.
+fn without_limit(extent: Extent) -> Watts {
+    Watts(match extent {
+        Extent::Platform => 5000.0,
+        Extent::Memory => 300.0,
+        _ => 1000.0,
+    })
+}
+
+/// Limits of a zone: long term, short term and peak.
+const CONSTRAINTS: u32 = 3;
+
+/// In W: a lower value is a register that was never set.
+const LEAST_LIMIT: f64 = 1.0;
+
+/// In W: a higher value, such as 4095, is a register that was never set, or no limit.
+const MOST_LIMIT: f64 = 1500.0;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_zone_draws_twice_its_own_limit_at_most() {
+        let of = |extent: Extent, files: &[(&str, &str)]| {
+            let zone = tempfile::tempdir().expect("a folder");
+            for (name, text) in files {
+                fs::write(zone.path().join(name), text).expect("a file");
+            }
+            p_max(zone.path(), extent).0
+        };
+        let laptop = [
+            ("constraint_0_power_limit_uw", "15000000"),
+            ("constraint_0_max_power_uw", "15000000"),
+            ("constraint_1_power_limit_uw", "51000000"),
+            ("constraint_1_max_power_uw", "0"),
+        ];
+        assert_eq!(of(Extent::Package, &laptop), 102.0);
+        assert_eq!(of(Extent::Package, &laptop[..2]), 30.0);
+        // Registers that were never set, limits that are off, and none at all.
+        let unset = [("constraint_0_power_limit_uw", "4095875000"), laptop[1]];
+        assert_eq!(of(Extent::Package, &unset), 1000.0);
+        let off = [laptop[0], ("enabled", "0\n")];
+        assert_eq!(of(Extent::Package, &off), 1000.0);
+        assert_eq!(of(Extent::Package, &[laptop[0], ("enabled", "1\n")]), 30.0);
+        let none = [("constraint_0_power_limit_uw", "0"), ("constraint_0_max_power_uw", "garbage")];
+        assert_eq!(of(Extent::Memory, &none), 300.0);
+        assert_eq!([of(Extent::Package, &[]), of(Extent::Platform, &[])], [1000.0, 5000.0]);
+    }
 
     /// Here too, because the tests with real files are skipped where root runs them.
     #[test]

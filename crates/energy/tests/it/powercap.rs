@@ -127,6 +127,21 @@ fn psys_stands_alone() {
 }
 
 #[test]
+fn a_jump_above_the_limits_of_the_zone_is_not_counted() {
+    let laptop = || {
+        let machine = Machine::new().zone("intel-rapl:0", "package-0", "0");
+        let zone = machine.file("intel-rapl:0");
+        fs::write(zone.join("constraint_0_power_limit_uw"), "15000000\n").unwrap();
+        fs::write(zone.join("constraint_0_max_power_uw"), "15000000\n").unwrap();
+        machine
+    };
+    let jumped = laptop().measure(&[("intel-rapl:0", 500_000_000)]).sum();
+    assert_eq!((jumped.class(), jumped.interval()), (Class::Unavailable, None));
+    assert!(jumped.caveats().any(|caveat| caveat == Caveat::Implausible));
+    assert_eq!(best(&laptop().measure(&[("intel-rapl:0", 20_000)])), Some(20_000));
+}
+
+#[test]
 fn a_psys_that_cannot_be_read_leaves_the_packages() {
     let machine = Machine::new().zone("intel-rapl:0", "package-0", "0").zone(
         "intel-rapl:1",
