@@ -29,7 +29,7 @@ mod wrong_command;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use wattlock_host::{exit, guardian, program, report};
+use wattlock_host::{drivers, exit, guardian, program, report};
 
 use args::{Cli, Command};
 
@@ -40,7 +40,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     program::start("wattlock");
-    if let Some(ended) = guardian::run_if_asked() {
+    if let Some(ended) = guardian::run_if_asked().or_else(drivers::run_if_asked) {
         return ended;
     }
     let cli = match Cli::try_parse() {

@@ -1,11 +1,10 @@
 //! From names of devices and a rule to an engine: which GPUs are opened, and what is said
 //! where there is none.
 
-use std::time::Duration;
-
 use wattlock_engine::{Engine, Goal, Policy, Processor, Store, sefps_ratio};
 use wattlock_gpu::{Named, Offer, Opened, Opening, RUNTIMES};
 
+use crate::drivers;
 use crate::exit::{unavailable, usage};
 use crate::flags;
 use crate::gpus;
@@ -72,7 +71,8 @@ impl Selection {
     }
 
     fn open(&self, threads: usize, required: bool) -> anyhow::Result<Engine> {
-        let how = Opening { verify: !self.unchecked, timeout: timeout()?, small_jobs: false };
+        let how =
+            Opening { verify: !self.unchecked, timeout: drivers::timeout()?, small_jobs: false };
         let opened: anyhow::Result<Vec<_>> =
             self.accelerators().map(|name| open(name, how)).collect();
         let mut opened = opened?;
@@ -122,21 +122,6 @@ impl Selection {
 /// The CPU's name among devices.
 const CPU: &str = wattlock_engine::Cpu::NAME;
 
-/// The variable that limits how long a GPU may be silent.
-const TIMEOUT_VARIABLE: &str = "WATTLOCK_DEVICE_TIMEOUT";
-
-/// How long a GPU may be silent, if the environment says it.
-fn timeout() -> anyhow::Result<Option<Duration>> {
-    let Some(text) = std::env::var_os(TIMEOUT_VARIABLE).filter(|text| !text.is_empty()) else {
-        return Ok(None);
-    };
-    let seconds = text.to_str().and_then(|text| text.parse().ok());
-    match seconds {
-        Some(seconds @ 1..=86_400) => Ok(Some(Duration::from_secs(seconds))),
-        _ => Err(usage(format!("{TIMEOUT_VARIABLE} must be a number of seconds from 1 to 86400"))),
-    }
-}
-
 /// Eq. 1 of SEFPS with this machine's numbers; 1 where a clock is not told.
 fn ratio(opened: &[Opened]) -> f64 {
     let Some(gpu) = opened.first() else { return 1.0 };
@@ -184,7 +169,7 @@ pub fn uuid(name: &str) -> Option<String> {
 }
 
 fn offers() -> impl Iterator<Item = Offer> {
-    RUNTIMES.iter().flat_map(|runtime| runtime.list().unwrap_or_default())
+    RUNTIMES.iter().flat_map(|runtime| drivers::list(runtime).unwrap_or_default())
 }
 
 /// The accelerator of that name.
@@ -195,6 +180,8 @@ fn open(name: &str, how: Opening) -> anyhow::Result<Opened> {
             Named::forms()
         )));
     };
+    drivers::check(named.runtime)
+        .map_err(|why| unavailable(format!("--device {name}: {why}{}", gpus::about())))?;
     let refused = |why| unavailable(format!("--device {name}: {why}{}", gpus::about()));
     let offer = named.choose_even_cpu().map_err(refused)?;
     if offer.is_cpu {
@@ -207,7 +194,8 @@ fn open(name: &str, how: Opening) -> anyhow::Result<Opened> {
 /// left out.
 fn open_all(how: Opening) -> Vec<Opened> {
     let all = RUNTIMES.iter().map(|runtime| {
-        let gpus = runtime.list().unwrap_or_default().into_iter().filter(|offer| !offer.is_cpu);
+        let gpus = drivers::list(runtime).unwrap_or_default();
+        let gpus = gpus.into_iter().filter(|offer| !offer.is_cpu);
         let open = |offer: Offer| {
             let name = offer.id.clone();
             offer.open(how).inspect_err(|why| say!("{name} is left out: {why}")).ok()

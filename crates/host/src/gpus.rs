@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use wattlock_energy::{Found, Root, STATIC, Status};
 use wattlock_gpu::{RUNTIMES, Runtime};
 
+use crate::drivers;
 use crate::energy::quiet_root;
 
 /// The ways to reach GPUs, and what is there. Below another root only the libraries are looked for:
@@ -37,7 +38,7 @@ pub fn runtimes(root: &Root) -> Vec<Found> {
 
 /// How many GPUs it finds, or why none.
 fn gpus_of(runtime: &Runtime) -> Result<usize, String> {
-    let listed = runtime.list().map_err(|why| why.to_string())?;
+    let listed = drivers::list(runtime)?;
     match listed.iter().filter(|offer| !offer.is_cpu).count() {
         0 => Err(format!("it finds no GPU, only the CPU; --device {} runs on that", runtime.name)),
         count => Ok(count),

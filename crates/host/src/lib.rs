@@ -22,6 +22,7 @@ macro_rules! say {
 pub mod accelerators;
 pub mod clocks;
 pub mod documents;
+pub mod drivers;
 pub mod energy;
 pub mod exit;
 pub mod flags;

@@ -21,13 +21,13 @@ mod wattlock;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use wattlock_host::{exit, guardian, program, report};
+use wattlock_host::{drivers, exit, guardian, program, report};
 
 use args::{Bench, Cli, Command, Paper, Sefps, Simulate};
 
 fn main() -> ExitCode {
     program::start("wattlock-lab");
-    if let Some(ended) = guardian::run_if_asked() {
+    if let Some(ended) = guardian::run_if_asked().or_else(drivers::run_if_asked) {
         return ended;
     }
     let cli = Cli::try_parse().unwrap_or_else(|error| exit::refuse(&error));

@@ -87,6 +87,42 @@ fn what_was_not_measured_has_no_figures() {
     assert!(names(cache.0.path()).is_empty(), "to look changes nothing");
 }
 
+/// A folder with a library of OpenCL that aborts when it is asked for platforms.
+fn aborting_opencl() -> Option<tempfile::TempDir> {
+    if !wattlock_testing::has_program("cc") {
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("aborts.c");
+    fs::write(&source, "void abort(void);\nint clGetPlatformIDs(void) { abort(); }\n").unwrap();
+    let library = folder.path().join("libOpenCL.so.1");
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-w", "-o"]).arg(&library).arg(&source);
+    assert!(compile.status().unwrap().success());
+    Some(folder)
+}
+
+#[test]
+fn a_library_that_aborts_is_left_out_and_named() {
+    let Some(folder) = aborting_opencl() else { return };
+    let cache = Cache::empty();
+    for args in
+        [&["doctor"][..], &["devices"], &["calibrate", "--quick", "--only=aes-128-gcm seal"]]
+    {
+        let ran = cache.command(args).env("LD_LIBRARY_PATH", folder.path()).output().unwrap();
+        assert_exit(&ran, 0);
+        let said = stderr(&ran) + &stdout(&ran);
+        let why = "libOpenCL.so.1 ended the process that loaded it, with signal 6";
+        // `doctor` asks only libraries that it finds in the system's folders.
+        let system = Path::new("/usr/lib/x86_64-linux-gnu/libOpenCL.so.1").exists();
+        assert!(said.contains(why) || (args == ["doctor"] && !system), "{args:?}: {said}");
+    }
+    let mut asked = cache.command(&["calibrate", "--quick", "--device", "opencl"]);
+    let refused = asked.env("LD_LIBRARY_PATH", folder.path()).output().unwrap();
+    assert_exit(&refused, 4);
+    assert!(stderr(&refused).contains("with signal 6"), "{}", stderr(&refused));
+}
+
 #[test]
 fn rungs_are_clocks_where_they_can_be_set_and_workers_elsewhere() {
     let cache = Cache::empty();
