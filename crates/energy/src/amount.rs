@@ -177,6 +177,27 @@ impl Energy {
         self
     }
 
+    /// The sum of a time and of the next, which begins where it ends. Counters show at the end of the
+    /// one what they show at the beginning of the next, so the sum of two that were measured is off
+    /// by what one of them is. Other sums are off by both.
+    #[must_use]
+    pub fn followed_by(self, next: Self) -> Self {
+        let off = |energy: &Self| {
+            let (lo, hi) = (energy.lo, energy.hi);
+            energy.best.map(|best| (hi.0 - best.0).max(best.0 - lo.0))
+        };
+        let off = off(&self).zip(off(&next)).map(|(one, other)| one.max(other));
+        let both = self + next;
+        match off.zip(both.best).filter(|_| both.class == Class::Measured) {
+            Some((off, best)) => Self {
+                lo: Microjoules(best.0.saturating_sub(off)),
+                hi: best + Microjoules(off),
+                ..both
+            },
+            None => both,
+        }
+    }
+
     /// The mean of two of the same domains. That they differ is added to what it may be off by.
     #[must_use]
     pub fn mean(self, other: Self) -> Self {
@@ -326,6 +347,18 @@ mod tests {
         assert_eq!(unknown.to_string(), "unavailable");
         let sampled = measured + Energy::integrated("hwmon", uj(1.0), uj(0.5));
         assert_eq!(sampled.to_string(), "3.3 J ± 0.6 (integrated)");
+    }
+
+    #[test]
+    fn the_uncertainty_of_adjoining_times_does_not_grow() {
+        let window = || Energy::measured("package-0", uj(10.0), uj(0.1));
+        let day = (0..1000).fold(window(), |sum, _| sum.followed_by(window()));
+        assert_eq!(day.to_string(), "10010.0 J ± 0.1");
+        // What was sampled is off in each time by itself.
+        let sampled = || Energy::integrated("hwmon", uj(10.0), uj(0.1));
+        assert_eq!(sampled().followed_by(sampled()).to_string(), "20.0 J ± 0.2 (integrated)");
+        let unknown = window().followed_by(Energy::unavailable(Caveat::Gap));
+        assert_eq!(unknown.interval(), None);
     }
 
     #[test]

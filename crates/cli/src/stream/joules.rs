@@ -118,6 +118,8 @@ impl Counted {
         }
         let missing = sum.missing().collect::<Vec<_>>().join(", ");
         let total = match self.totals.remove(&missing) {
+            // What was not counted between two windows is at the ends of both.
+            Some(total) if self.last.is_some() => total.followed_by(sum.clone()),
             Some(total) => total + sum.clone(),
             None => sum.clone(),
         };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use wattlock_host::metrics::Metrics;
+use wattlock_host::metrics::{Format, Metrics};
 use wattlock_stream::Stats;
 use wattlock_stream::gateway::Counters;
 
@@ -30,11 +30,11 @@ pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) 
     for (missing, total) in joules.totals() {
         let labels = [("missing", missing.as_str())];
         let labels = if missing.is_empty() { &[][..] } else { &labels };
-        metrics.figure(("stream_energy", "joules"), labels, total.as_ref());
+        metrics.figure_since(("stream_energy", "joules"), labels, total.as_ref());
     }
     if let Some(uncounted) = joules.uncounted() {
         let help = "Seconds in which no meter could be read; their joules are missing";
-        metrics.gauge(&stem("energy_uncounted_seconds"), help, &[], uncounted.as_secs_f64());
+        metrics.total(&stem("energy_uncounted_seconds"), help, &[], uncounted.as_secs_f64());
     }
     metrics.text().unwrap_or_else(|_| NOTHING.into())
 }
@@ -189,13 +189,15 @@ async fn answer(stream: TcpStream, text: String) -> hyper::Result<()> {
 fn response(request: &Request<Incoming>, text: &str) -> Response<String> {
     let is_metrics =
         request.method() == Method::GET && ["/metrics", "/"].contains(&request.uri().path());
+    let accept = request.headers().get_all(ACCEPT).iter();
+    let accept: Vec<_> = accept.filter_map(|value| value.to_str().ok()).collect();
+    let format = Format::accepted(&accept.join(","));
     let (status, kind, body) = if is_metrics {
-        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        (StatusCode::OK, kind, text)
+        (StatusCode::OK, format.content_type(), format.of(text))
     } else {
-        (StatusCode::NOT_FOUND, "text/plain", "only /metrics is here\n")
+        (StatusCode::NOT_FOUND, "text/plain", "only /metrics is here\n".to_owned())
     };
-    let mut response = Response::new(body.to_owned());
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response

@@ -456,8 +456,8 @@ fn a_streams_joules_outlive_a_bad_reading() {
         let text = if is_bad.load(Ordering::SeqCst) { "x".repeat(12) } else { uj.to_string() };
         file.write_all_at(text.as_bytes(), 0).unwrap();
     });
-    let joules = || metric(&address, "wattlock_measured_stream_energy_joules{} ");
-    let lost = || metric(&address, "wattlock_stream_energy_uncounted_seconds{} ");
+    let joules = || metric(&address, "wattlock_measured_stream_energy_joules_total{} ");
+    let lost = || metric(&address, "wattlock_stream_energy_uncounted_seconds_total{} ");
     eventually(|| joules().is_some_and(|joules| joules > 0.0));
     bad.store(true, Ordering::SeqCst);
     eventually(|| lost().is_some_and(|seconds| seconds > 0.0));

@@ -1,6 +1,7 @@
 //! `wattlock stream`: what went in comes out, through every way in and out.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
@@ -229,7 +230,11 @@ fn metrics_tell_what_was_done_and_keep_the_classes_of_joules_apart() {
         count.is_some_and(|count| count != "0")
     });
     let text = gateway.metrics();
-    assert!(text.starts_with("HTTP/1.1 200 OK") && text.ends_with("# EOF\n"), "{text}");
+    assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
+    check_exposition(&text);
+    let open = gateway.metrics_as("application/openmetrics-text;version=1.0.0,text/plain;q=0.5");
+    assert!(open.contains("content-type: application/openmetrics-text; version=1.0.0"), "{open}");
+    assert!(open.ends_with("# EOF\n") && open.contains("# TYPE wattlock_stream_messages counter"));
     assert!(text.contains("wattlock_stream_delay_seconds_bucket{le=\"+Inf\"} "), "{text}");
     let classes = ["measured", "integrated", "attributed", "modelled"];
     let found: Vec<_> =
@@ -237,6 +242,35 @@ fn metrics_tell_what_was_done_and_keep_the_classes_of_joules_apart() {
     assert!(found.len() <= 1, "{found:?}");
     drop(peer);
     assert_exit(&gateway.stop(), 0);
+}
+
+/// Checks a response in Prometheus' classic form: every sample is of a family that has a help and a
+/// type, a counter's name ends in `_total`, no other's does, and no sample comes twice.
+fn check_exposition(response: &str) {
+    let (head, text) = response.split_once("\r\n\r\n").expect("a head and a body");
+    assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
+    let (mut helped, mut types, mut samples) = (HashSet::new(), HashMap::new(), HashSet::new());
+    for line in text.lines() {
+        if let Some(described) = line.strip_prefix("# HELP ") {
+            let (name, help) = described.split_once(' ').expect("a name and a help");
+            assert!(!help.is_empty() && helped.insert(name), "{line}");
+        } else if let Some(typed) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = typed.split_once(' ').expect("a name and a type");
+            assert!(types.insert(name, kind).is_none(), "{line}");
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+        } else {
+            let (sample, value) = line.rsplit_once(' ').expect("a sample and a value");
+            let value: f64 = value.parse().unwrap_or_else(|_| panic!("{line}"));
+            assert!(value.is_finite() && samples.insert(sample), "{line}");
+            let name = sample.split('{').next().unwrap_or_default();
+            let parts = ["_bucket", "_sum", "_count"];
+            let family = parts.iter().find_map(|part| name.strip_suffix(part)).unwrap_or(name);
+            let kind = types.get(family).unwrap_or_else(|| panic!("no type: {line}"));
+            assert!(helped.contains(family), "no help: {line}");
+            assert_eq!(*kind == "histogram", family != name, "{line}");
+        }
+    }
+    assert!(samples.len() > 20, "{text}");
 }
 
 #[test]

@@ -108,9 +108,15 @@ impl Gateway {
 
     /// What it serves as metrics.
     pub fn metrics(&self) -> String {
+        self.metrics_as("*/*")
+    }
+
+    /// What it serves as metrics to a client that accepts these forms.
+    pub fn metrics_as(&self, accept: &str) -> String {
         let Ok(mut stream) = TcpStream::connect(&self.metrics) else { return String::new() };
         let mut text = String::new();
-        let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\n\r\n");
+        let _ = stream.write_all(request.as_bytes());
         let _ = stream.read_to_string(&mut text);
         text
     }
