@@ -200,7 +200,7 @@ pub struct Stream {
     #[arg(long, value_parser = one_of(ACKNOWLEDGED), default_value = "never")]
     #[arg(help_heading = OUTPUT, requires = "follow", requires = "connect")]
     pub acknowledged: Acknowledged,
-    /// Retry a lost peer or a full disk for N seconds; 0 does not retry [default: no limit with
+    /// Retry an unreachable peer or a full disk for N seconds; 0 does not retry [default: no limit with
     /// --listen and --follow, else 30]
     #[arg(long, value_name = "SECONDS", value_parser = from_to(0, u32::MAX), help_heading = OUTPUT)]
     pub retry: Option<u32>,
