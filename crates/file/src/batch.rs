@@ -6,8 +6,8 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use walkdir::WalkDir;
@@ -21,10 +21,10 @@ use crate::folder::Within;
 use crate::folders::{Folders, umask};
 use crate::format::Format;
 use crate::group_commit::GroupCommit;
-use crate::input::Input;
 use crate::shown::Shown;
 use crate::signature::SIGNATURE_SUFFIX;
-use crate::staging::{NewOutput, Planned, directory_of};
+use crate::staging::directory_of;
+use crate::task::Task;
 use crate::temporary::is_temporary;
 use crate::transfer::Progress;
 use crate::unpublished::Unpublished;
@@ -62,56 +62,6 @@ pub enum Direction {
     Open,
     /// The same, and nothing is written.
     Verify,
-}
-
-/// One file of a run.
-#[derive(Clone, Debug)]
-pub struct Task {
-    /// The file to read.
-    pub input: PathBuf,
-    /// The file to make.
-    pub output: PathBuf,
-    /// Bytes of the input.
-    pub len: u64,
-    /// What was named of the input's path, and of the output's.
-    read_within: Within,
-    write_within: Within,
-    /// What stood at the output's name before the run began its work.
-    planned: OnceLock<Planned>,
-}
-
-impl Task {
-    /// A task for files that were named outright.
-    pub fn new(input: PathBuf, output: PathBuf, len: u64) -> Self {
-        let (read_within, write_within) = (Within::default(), Within::default());
-        Self { input, output, len, read_within, write_within, planned: OnceLock::new() }
-    }
-
-    /// The input, if it is a file of this machine that is named by `input`.
-    pub(crate) fn located(&self, input: &Input) -> Input {
-        match input {
-            Input::Path(path) if *path == self.input => Input::Located(self.read_within.file(path)),
-            input => input.clone(),
-        }
-    }
-
-    /// The output, and what it may replace.
-    pub(crate) fn new_output(&self, overwrite: bool) -> NewOutput {
-        let planned = self.planned.get().copied().unwrap_or(Planned::NotYet);
-        NewOutput { at: self.write_within.file(&self.output), overwrite, planned }
-    }
-
-    /// Looks at what stands at the output's name: another output of the run may come there.
-    fn look(&self) {
-        let there = self.write_within.file(&self.output).look();
-        let planned = match there {
-            Ok(Some(there)) => Planned::There(there.state),
-            Ok(None) => Planned::Absent,
-            // Comes out when the output is begun.
-            Err(_) => Planned::NotYet,
-        };
-        let _ = self.planned.set(planned);
-    }
 }
 
 /// Why a file in a directory is left alone. Files that are named outright never are.
@@ -160,7 +110,7 @@ pub enum Step<'a> {
     /// All is done.
     Ended(Outcome),
     /// The output is written, and waits to be made durable and named with others.
-    Written(Box<Unpublished<'a>>),
+    Written(Unpublished<'a>),
 }
 
 impl Plan<'_> {
@@ -367,11 +317,8 @@ impl Plan<'_> {
             // Only outputs below the output directory may keep the name of the input.
             _ => place,
         };
-        Ok(Task {
-            read_within: places.read.clone(),
-            write_within: places.write.clone(),
-            ..Task::new(input.to_owned(), output, len)
-        })
+        let task = Task::new(input.to_owned(), output, len);
+        Ok(task.within(places.read.clone(), places.write.clone()))
     }
 }
 
@@ -429,7 +376,7 @@ impl Batch<'_> {
     ) -> Result<(), Error> {
         let outputs: Vec<&Path> = self.tasks.iter().map(|task| &*task.output).collect();
         self.tasks.iter().for_each(Task::look);
-        let placed = self.tasks.iter().map(|task| (&*task.output, &task.write_within));
+        let placed = self.tasks.iter().map(|task| (&*task.output, task.write_within()));
         let made = self.folders.make(placed)?;
         let (small, large): (Vec<&Task>, Vec<&Task>) =
             self.tasks.iter().partition(|task| task.len < SMALL);
@@ -450,7 +397,7 @@ impl Batch<'_> {
                 true => again(task),
                 false => Err(error),
             }) {
-                Ok(Step::Written(output)) => commit(task, *output),
+                Ok(Step::Written(output)) => commit(task, output),
                 Ok(Step::Ended(outcome)) => report(task, Ok(outcome)),
                 Err(error) => report(task, Err(error)),
             };

@@ -1,6 +1,6 @@
 //! The work of one task, and outputs of an earlier run that it may keep.
 
-use crate::batch::{Outcome, Step, Task};
+use crate::batch::{Outcome, Step};
 use crate::container::{Container, Sealed};
 use crate::error::{Error, Kind};
 use crate::folder::Location;
@@ -8,6 +8,7 @@ use crate::input::Input;
 use crate::keys::Identities;
 use crate::metadata::Metadata;
 use crate::protect::Protect;
+use crate::task::Task;
 use crate::unprotect::{MatchedPair, Unprotect, UsedNames, compare, named_output};
 use crate::{Done, protect, unprotect, wattlock_v1};
 
@@ -44,8 +45,7 @@ impl Task {
             }
         }
         let how = Protect { overwrite, ..*how };
-        protect::stage(&how, input, &self.new_output(overwrite))
-            .map(|output| Step::Written(Box::new(output)))
+        protect::stage(&how, input, &self.new_output(overwrite)).map(Step::Written)
     }
 
     /// Opens `input`, which is this task's container. With `resume`, an existing output is compared with the
@@ -85,7 +85,7 @@ impl Task {
                 }
             }
         }
-        unprotect::stage(how, input, &output).map(|output| Step::Written(Box::new(output)))
+        unprotect::stage(how, input, &output).map(Step::Written)
     }
 }
 

@@ -10,11 +10,11 @@ use wattlock_engine::crypto::TAG_LEN;
 use zeroize::Zeroizing;
 
 use crate::Done;
-use crate::batch::Task;
 use crate::container::Sealed;
 use crate::error::Error;
 use crate::input::{Input, Opened};
 use crate::staging::Staged;
+use crate::task::Task;
 use crate::unprotect::{Unprotect, attributes};
 
 /// What was recovered.

@@ -16,7 +16,7 @@ pub struct Unpublished<'a> {
     done: Done,
     replaced: Option<ReadBack<'a>>,
     /// A durable file that gets its name just before.
-    companion: Option<Staged>,
+    companion: Option<Box<Staged>>,
     /// Whether a signature of what it replaces is removed just after.
     ends_signature: bool,
 }
@@ -32,7 +32,7 @@ impl<'a> Unpublished<'a> {
 
     /// The same with a durable file that gets its name just before.
     pub(crate) fn with_companion(self, companion: Option<Staged>) -> Self {
-        Self { companion, ..self }
+        Self { companion: companion.map(Box::new), ..self }
     }
 
     /// The same; if `ends`, a signature of what it replaces is removed just after it has its name.
@@ -85,7 +85,7 @@ impl<'a> Unpublished<'a> {
         if self.companion.is_some() {
             self.staged.check_name()?;
         }
-        let companion = self.companion.map(Staged::link).transpose()?;
+        let companion = self.companion.map(|companion| companion.link()).transpose()?;
         let output = self.staged.link().inspect_err(|_| {
             if let Some(companion) = companion {
                 companion.remove();
