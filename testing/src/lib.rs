@@ -25,7 +25,7 @@ mod watch;
 pub use certificate::certificate;
 pub use library::rust_library;
 pub use machine::Machine;
-pub use memory::{assert_leaves_no_core_file, holds_in_memory, waiting_for_input};
+pub use memory::{assert_leaves_no_core_file, found_in_memory, waiting_for_input};
 pub use opencl::opencl_is_here;
 pub use output::{assert_exit, assert_output_refused, stderr, stdout, with_closed_output};
 pub use place::{Place, names, pattern};

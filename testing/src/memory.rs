@@ -1,5 +1,6 @@
 //! What must not leave a program's memory: core files, and the memory as others may read it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -60,29 +61,41 @@ fn aborted_with_limit(child: std::io::Result<Child>) -> bool {
     status.core_dumped()
 }
 
-/// True if the writable memory of the process `child` holds `bytes`; `None` if this process may
-/// not read it.
+/// Which of `texts`, each one line, are in the writable memory of the process `child`; `None` if this
+/// process may not read it.
 ///
 /// # Panics
-/// If the process is gone.
-pub fn holds_in_memory(child: &Child, bytes: &[u8]) -> Option<bool> {
+/// If the process is gone, or `grep` is missing.
+pub fn found_in_memory(child: &Child, texts: &[&str]) -> Option<BTreeSet<String>> {
     let id = child.id();
     let maps = fs::read_to_string(format!("/proc/{id}/maps")).ok()?;
     let memory = File::open(format!("/proc/{id}/mem")).ok()?;
-    let found = maps.lines().any(|line| {
+    assert!(!maps.is_empty(), "the process is gone");
+    let mut grep = Command::new("grep");
+    grep.arg("-aoF").env("LC_ALL", "C");
+    for text in texts {
+        grep.args(["-e", text]);
+    }
+    // Searches as an optimised program does, which a test is not.
+    let mut grep =
+        grep.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("grep is there");
+    let mut to_grep = grep.stdin.take().expect("it has a pipe");
+    for line in maps.lines() {
         let mut words = line.split_whitespace();
         let range = words.next().and_then(|range| range.split_once('-'));
         let (start, end) = range.expect("a line of maps begins with a range");
         let number = |digits| u64::from_str_radix(digits, 16).expect("it is a hexadecimal number");
         let (start, end) = (number(start), number(end));
         if !words.next().is_some_and(|rights| rights.starts_with("rw")) {
-            return false;
+            continue;
         }
         // What cannot be read is a device's.
         let mut region = vec![0; (end - start) as usize];
-        memory.read_exact_at(&mut region, start).is_ok()
-            && region.windows(bytes.len()).any(|window| window == bytes)
-    });
-    assert!(!maps.is_empty(), "the process is gone");
-    Some(found)
+        if memory.read_exact_at(&mut region, start).is_ok() {
+            to_grep.write_all(&region).expect("grep reads all");
+        }
+    }
+    drop(to_grep);
+    let found = grep.wait_with_output().expect("it can be waited for").stdout;
+    Some(String::from_utf8_lossy(&found).lines().map(str::to_owned).collect())
 }
