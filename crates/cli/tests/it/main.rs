@@ -70,6 +70,7 @@ mod stream_memory;
 mod stream_outputs;
 mod stream_resets;
 mod stream_tls;
+mod stream_tls_senders;
 mod support;
 mod tampering;
 mod temporary_files;

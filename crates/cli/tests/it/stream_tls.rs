@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use sha2::{Digest, Sha256};
 use wattlock_testing::wait_until;
 
 use crate::support::authority::{Authority, Connection};
-use crate::support::senders::{Fluent, Numbered, Relp, Sender};
+use crate::support::senders::{Numbered, Sender};
 use crate::support::stream::{Gateway, opened, segments, stream};
 use crate::support::{Place, assert_exit, installed, pattern, stderr, wattlock, with_input};
 
-const LISTEN: &str = "tls:127.0.0.1:0";
+pub const LISTEN: &str = "tls:127.0.0.1:0";
 
 /// An authority, if there is a program to make its certificates.
-fn authority(place: &Place) -> Option<Authority> {
+pub fn authority(place: &Place) -> Option<Authority> {
     installed("openssl").then(|| Authority::new(place.path("authority")))
 }
 
 /// The only authority that senders and peers of these tests need, with certificates of two senders.
-fn with_senders(place: &Place) -> Option<Authority> {
+pub fn with_senders(place: &Place) -> Option<Authority> {
     let authority = authority(place)?;
     authority.sign("alpha", "DNS:alpha.example");
     authority.sign("beta", "URI:spiffe://example/beta");
@@ -54,7 +54,7 @@ fn send(connection: &mut (impl Read + Write), messages: &[&str]) -> io::Result<(
     Ok(())
 }
 
-fn say_goodbye(mut connection: Connection) {
+pub fn say_goodbye(mut connection: Connection) {
     connection.conn.send_close_notify();
     let _ = connection.flush();
 }
@@ -137,49 +137,6 @@ fn each_tenant_has_a_folder_and_strangers_have_none() {
     let mut lost = wattlock();
     lost.args(["stream", "--open", "-i"]).arg(place.path("key.txt")).arg(logs.join("beta"));
     assert!(lost.output().unwrap().stdout.is_empty());
-}
-
-#[test]
-fn a_token_that_is_sent_besides_a_certificate_is_checked_and_not_kept() {
-    const TOKEN: &str = "5e1c-secret-of-alpha";
-    let place = Place::new();
-    let Some(authority) = with_senders(&place) else { return };
-    let hash = Sha256::digest(TOKEN).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let list =
-        format!("alpha cert alpha.example\nalpha token {hash}\nbeta cert spiffe://example/beta\n");
-    let list = place.write("tenants", list.as_bytes());
-    let mut command = stream(&place);
-    command.args(["--listen", LISTEN, "--framing", "ndjson", "--tls-client-ca"]);
-    command.arg(authority.path("ca.pem")).args(authority.listening());
-    command.arg("--tenants").arg(list).arg("-o").arg(place.path("logs/"));
-    let gateway = Gateway::start_with(&mut command);
-    let sent = |name: &str, bytes: &str| {
-        let mut connection = authority.connect(&gateway.address(), Some(name)).unwrap();
-        connection.write_all(bytes.as_bytes()).unwrap();
-        say_goodbye(connection);
-    };
-    sent("alpha", &format!("token {TOKEN}\nwith a token\n"));
-    gateway.wait_for("wattlock_stream_messages_total 1");
-    sent("alpha", "without\ntoken of a queue\n");
-    gateway.wait_for("wattlock_stream_messages_total 3");
-    // Those of another tenant, of none, and one that does not end.
-    sent("beta", &format!("token {TOKEN}\nof another\n"));
-    sent("alpha", "token mistyped\nof none\n");
-    sent("alpha", "token without an end");
-    gateway.wait_for("wattlock_stream_connections_cut_total 3");
-    let output = gateway.stop();
-    assert_exit(&output, 0);
-    let said = stderr(&output);
-    assert!(said.contains("does not belong to the same tenant"), "{said}");
-    assert!(!said.contains(TOKEN) && !said.contains("mistyped"), "{said}");
-    let kept = |tenant: &str| {
-        let mut command = wattlock();
-        command.args(["stream", "--open", "-q", "-i"]).arg(place.path("key.txt"));
-        let output = command.arg(place.path("logs").join(tenant)).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    assert_eq!(kept("alpha"), "with a token\nwithout\ntoken of a queue\n");
-    assert_eq!(kept("beta"), "");
 }
 
 #[test]
@@ -321,48 +278,6 @@ fn the_end_of_a_sender_is_that_of_its_session() {
     assert_exit(&opened, 1);
     assert_eq!(opened.stdout, b"one\ntwo\nthree\n");
     assert!(stderr(&opened).contains("1 connection had been cut"), "{}", stderr(&opened));
-}
-
-/// Sends a message to a gateway with TLS, waits for its acknowledgement, does `more`, and cuts the connection off as
-/// rsyslog does: without the end of the session.
-fn acknowledged_and_cut<S: Sender>(framing: &str, more: &[u8], lost: bool) {
-    let place = Place::new();
-    let Some(authority) = authority(&place) else { return };
-    let mut command = stream(&place);
-    command.args(["--listen", LISTEN, "--framing", framing]).args(authority.listening());
-    let gateway = Gateway::start_with(command.arg("-o").arg(place.path("logs/")));
-    let mut connection = authority.connect(&gateway.address(), None).unwrap();
-    S::greet(&mut connection).unwrap();
-    connection.write_all(&S::message(2, "a line")).unwrap();
-    assert_eq!(S::acknowledged(&mut BufReader::with_capacity(1, &mut connection)).unwrap(), 2);
-    connection.write_all(more).unwrap();
-    connection.sock.shutdown(std::net::Shutdown::Both).unwrap();
-    gateway.wait_for("wattlock_stream_connections_open 0");
-    gateway.wait_for(&format!("wattlock_stream_connections_cut_total {}", u8::from(lost)));
-    let output = gateway.stop();
-    assert_exit(&output, 0);
-    assert_eq!(stderr(&output).contains("was cut"), lost, "{}", stderr(&output));
-    let mut command = wattlock();
-    command.args(["stream", "--open", "-i"]).arg(place.path("key.txt")).arg(place.path("logs"));
-    let opened = command.output().unwrap();
-    assert_exit(&opened, i32::from(lost));
-    assert!(String::from_utf8_lossy(&opened.stdout).contains("a line"));
-}
-
-#[test]
-fn a_cut_connection_whose_messages_were_acknowledged_lost_nothing() {
-    acknowledged_and_cut::<Numbered>("numbered", b"", false);
-    acknowledged_and_cut::<Fluent>("fluent", b"", false);
-    acknowledged_and_cut::<Relp>("relp", b"", false);
-    // The answer to this is not waited for.
-    acknowledged_and_cut::<Relp>("relp", b"3 close 0\n", false);
-}
-
-#[test]
-fn a_cut_connection_with_messages_that_were_not_acknowledged_is_a_loss() {
-    acknowledged_and_cut::<Numbered>("numbered", b"\0\0\0\x09half", true);
-    // An event that asks for no acknowledgement.
-    acknowledged_and_cut::<Fluent>("fluent", b"\x93\xa3tag\x01\x81\xa1a\xa1b", true);
 }
 
 #[test]

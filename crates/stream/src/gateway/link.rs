@@ -7,24 +7,22 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wattlock_engine::Operation;
-use wattlock_engine::crypto::TAG_LEN;
-use zeroize::Zeroizing;
 
 use super::peer::Peer;
 use super::retry::{FailureStreak, may_come, named};
-use super::sealing::{MessageKind, NextStep, Piece, Queued, Restart};
+use super::sealing::{MessageKind, NextStep, Queued, Restart};
 use super::{Address, Counters, Destination, Notice, Retry, Sealing};
 use crate::frame::{End, Frame, Previous, Writer};
-use crate::job;
 use crate::live::{AtOnce, Done, Sink};
 use crate::lock::lock;
-use crate::message::{Cipher, Message};
+use crate::message::Message;
 use crate::queue;
+use pending::{Failed, Pending, PendingKind, note_sent, open_again, pending_of};
+
+mod pending;
 
 /// The sink of a sealing gateway that sends to a peer.
 pub(super) struct Link {
@@ -52,31 +50,6 @@ pub(super) struct Link {
     /// The last frame is pending, or sent.
     ends: bool,
     failures: FailureStreak,
-}
-
-/// A sealed frame or header on its way to the peer.
-struct Pending {
-    kind: PendingKind,
-    bytes: Zeroizing<Vec<u8>>,
-    /// Where its body is and what opens it; `None` for what is never resealed.
-    seal: Option<(Cipher, Range<usize>)>,
-}
-
-impl Pending {
-    fn new(kind: PendingKind, message: Message) -> Self {
-        let Message { cipher, buffer, payload, .. } = message;
-        Self { kind, bytes: buffer, seal: Some((cipher, payload)) }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum PendingKind {
-    Header { stream: u64 },
-    Open { inlet: u64, part: Previous },
-    Data { inlet: u64 },
-    Rekey,
-    End { inlet: u64, end: End },
-    Close { last: bool },
 }
 
 /// Moves frames of a broken stream to a new one.
@@ -446,51 +419,6 @@ impl Link {
         self.ends |= last;
         Ok(())
     }
-}
-
-/// Why frames cannot be moved to a new stream.
-#[derive(Debug, thiserror::Error)]
-enum Failed {
-    #[error(transparent)]
-    Frame(#[from] crate::frame::Error),
-    #[error(transparent)]
-    Crypto(#[from] wattlock_engine::crypto::Error),
-}
-
-/// Notes a frame that was sent to its end.
-fn note_sent(kind: PendingKind, sent: &mut BTreeMap<u64, Previous>, unconfirmed: &mut u64) {
-    match kind {
-        PendingKind::Open { inlet, part } => drop(sent.insert(inlet, part)),
-        PendingKind::End { end: End::Continued, .. } => {}
-        PendingKind::End { inlet, .. } => drop(sent.remove(&inlet)),
-        PendingKind::Data { .. } => *unconfirmed += 1,
-        PendingKind::Header { .. } | PendingKind::Rekey | PendingKind::Close { .. } => {}
-    }
-}
-
-fn pending_of(piece: Piece) -> Option<Pending> {
-    let (kind, bytes) = match piece {
-        Piece::Header { stream, bytes } => (PendingKind::Header { stream }, bytes),
-        Piece::Open { inlet, part, bytes } => (PendingKind::Open { inlet, part }, bytes),
-        Piece::Rekey { bytes } => (PendingKind::Rekey, bytes),
-        Piece::End { inlet, end, bytes } => (PendingKind::End { inlet, end }, bytes),
-        Piece::Close { bytes } => (PendingKind::Close { last: false }, bytes),
-        Piece::Turn => return None,
-    };
-    Some(Pending { kind, bytes: bytes.into(), seal: None })
-}
-
-/// Opens a sealed frame of data, for a buffer as [`Writer::data`] takes it.
-fn open_again(pending: Pending) -> Result<Zeroizing<Vec<u8>>, Failed> {
-    let Pending { mut bytes, seal, .. } = pending;
-    let Some((Cipher::Seal { key, nonce, .. }, payload)) = seal else { return Ok(bytes) };
-    let no_tag = || crate::frame::Error::Malformed("no tag");
-    let slot = bytes.get_mut(payload.start..payload.end + TAG_LEN).ok_or_else(no_tag)?;
-    if let Err(error) = job::run(Operation::Open, &key, nonce.counted(), b"", slot) {
-        return Err(job::crypto_error(error).map_or_else(|| no_tag().into(), Failed::Crypto));
-    }
-    bytes.truncate(payload.end);
-    Ok(bytes)
 }
 
 /// Pending bytes that are sent without waiting for a pause.

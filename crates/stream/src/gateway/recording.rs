@@ -10,13 +10,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wattlock_engine::crypto::random;
 use wattlock_record::{NextRecord, SessionKey, Writer};
 
-use super::answers::{Answers, Promise, Safe};
-use super::protocol::{Messages, Protocol, Speech};
+use super::answers::{Answers, Promise};
+use super::protocol::Protocol;
 use super::recorded::{FolderLimit, Piece, Queue, Queued, SegmentSink, Shared};
 use super::sealing::Rotation;
 use super::split::Split;
 use super::syncer::{Durability, Syncer};
-use super::{Counters, Error, Inlet, Next, Notice, Retry};
+use super::{Error, Inlet, Notice, Retry};
 use crate::frame::End;
 use crate::lock::lock;
 use crate::message::Message;
@@ -26,6 +26,9 @@ use crate::segment::{
     record_to_seal, sealed_record,
 };
 use crate::window::Room;
+use inlet::RecordingInlet;
+
+mod inlet;
 
 /// When a session key is replaced: at the end of the segment in which one of these is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -417,98 +420,6 @@ impl State {
         for source in self.sources.values_mut() {
             source.inside = false;
         }
-    }
-}
-
-struct RecordingInlet {
-    recording: Arc<Recording>,
-    number: u64,
-    pool: Option<Arc<Pool>>,
-    speech: Box<dyn Speech>,
-    answers: Answers,
-    /// True unless a message came that is not acknowledged.
-    all_have_answers: bool,
-}
-
-impl Inlet for RecordingInlet {
-    fn next(&mut self, bytes: &[u8], ended: bool) -> Result<Next, Error> {
-        self.speech.find(bytes, ended)
-    }
-
-    fn aside(&mut self, unit: &[u8]) -> Result<(), Error> {
-        let answer = self.speech.control(unit)?;
-        self.answers.say(answer);
-        Ok(())
-    }
-
-    fn answers(&mut self) -> Vec<u8> {
-        self.answers.take()
-    }
-
-    fn answers_memory(&self) -> usize {
-        self.answers.memory()
-    }
-
-    fn owed(&self) -> Option<Arc<Safe>> {
-        self.answers.owed()
-    }
-
-    fn is_acknowledged(&self, has_unsent: bool) -> bool {
-        let has_all = self.all_have_answers && self.answers.owed().is_none() && !has_unsent;
-        has_all || self.speech.has_ended()
-    }
-
-    fn farewell(&self) -> &'static [u8] {
-        self.speech.farewell()
-    }
-
-    fn put(&mut self, unit: &[u8], room: Room<Message>) -> Result<(), Error> {
-        let recording = &self.recording;
-        let time_us = now_us();
-        let Messages { bytes, count, answer } = self.speech.take(unit)?;
-        let mut state = lock(&recording.state);
-        if state.ended {
-            return Err(Error::Ended);
-        }
-        recording.turn_if_due(&mut state)?;
-        recording.admit(&mut state, self.number)?;
-        let next = recording.next_record(&mut state)?;
-        let front = Payload::front_of_messages(self.number, time_us);
-        let pool = self.pool.as_deref();
-        let message = record_to_seal(next, &recording.additional, &front, &bytes, pool);
-        if let Some(segment) = &mut state.segment {
-            segment.bytes += message.buffer.len() as u64;
-        }
-        state.epoch.bytes += bytes.len() as u64;
-        let recorded = Recorded::Messages { source: self.number, time_us };
-        let promise = self.answers.promise(answer);
-        self.all_have_answers &= promise.is_some();
-        recording.put(&mut state, message, recorded, (promise, None), room);
-        drop(state);
-        Counters::add(&recording.shared.counters.messages, count);
-        Counters::add(&recording.shared.counters.bytes_in, unit.len() as u64);
-        Ok(())
-    }
-
-    fn end_needs(&self) -> u64 {
-        Message::charge(0, self.recording.beside())
-    }
-
-    fn end(&mut self, end: End, _: usize, room: Option<Room<Message>>) -> Result<(), Error> {
-        let recording = &self.recording;
-        let mut state = lock(&recording.state);
-        if state.ended {
-            return Err(Error::Ended);
-        }
-        let room = room.ok_or(Error::Ended)?;
-        // One that sent nothing is a source, too.
-        recording.admit(&mut state, self.number)?;
-        state.sources.remove(&self.number);
-        let next = recording.next_record(&mut state)?;
-        let payload = Payload::End { source: self.number, end }.to_bytes();
-        let message = record_to_seal(next, &recording.additional, &payload, b"", None);
-        recording.put(&mut state, message, Recorded::Other, (None, None), room);
-        Ok(())
     }
 }
 
