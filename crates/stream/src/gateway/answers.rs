@@ -72,19 +72,19 @@ impl Drop for Promise {
 
 impl Answers {
     /// Notes that a unit was put, which gets this answer.
-    pub fn promise(&mut self, answer: Vec<u8>) -> Option<Promise> {
+    pub fn promise(&mut self, answer: &[u8]) -> Option<Promise> {
         if answer.is_empty() {
             return None;
         }
         self.put += 1;
-        self.add(&answer);
+        self.add(answer);
         let safe = Arc::clone(&self.safe);
         Some(Promise { safe, unit: self.put, is_kept: false })
     }
 
     /// Adds an answer that comes as soon as those before it were given.
-    pub fn say(&mut self, answer: Vec<u8>) {
-        self.add(&answer);
+    pub fn say(&mut self, answer: &[u8]) {
+        self.add(answer);
     }
 
     fn add(&mut self, answer: &[u8]) {
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn the_memory_of_answers_is_known_and_given_back() {
         let mut answers = Answers::default();
-        let promises: Vec<_> = (0..1000).map(|_| answers.promise(vec![7; 30])).collect();
+        let promises: Vec<_> = (0..1000).map(|_| answers.promise(&[7; 30])).collect();
         assert!(answers.memory() >= 1000 * (30 + size_of::<Promise>()), "{}", answers.memory());
         promises.into_iter().flatten().for_each(Promise::keep);
         assert_eq!((answers.take().len(), answers.memory()), (30_000, 0));
@@ -137,10 +137,10 @@ mod tests {
     #[test]
     fn answers_come_in_their_order_and_none_before_its_unit_is_safe() {
         let mut answers = Answers::default();
-        answers.say(b"hello ".to_vec());
-        let first = answers.promise(b"one ".to_vec()).unwrap();
-        let second = answers.promise(b"two ".to_vec()).unwrap();
-        answers.say(b"bye".to_vec());
+        answers.say(b"hello ");
+        let first = answers.promise(b"one ").unwrap();
+        let second = answers.promise(b"two ").unwrap();
+        answers.say(b"bye");
         assert_eq!(answers.take(), b"hello ");
         assert!(answers.owed().is_some());
         // The second is safe, and so is what came before it.
@@ -149,8 +149,8 @@ mod tests {
         first.keep();
         assert_eq!(answers.take(), b"");
         assert!(answers.owed().is_none());
-        assert!(answers.promise(Vec::new()).is_none(), "no answer, no promise");
-        let lost = answers.promise(b"three".to_vec());
+        assert!(answers.promise(b"").is_none(), "no answer, no promise");
+        let lost = answers.promise(b"three");
         assert!(!answers.owed().unwrap().is_broken());
         drop(lost);
         assert!(answers.owed().unwrap().is_broken());

@@ -10,7 +10,6 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-
 use super::peer::Peer;
 use super::retry::{FailureStreak, may_come, named};
 use super::sealing::{MessageKind, NextStep, Queued, Restart};

@@ -31,7 +31,7 @@ impl Inlet for RecordingInlet {
 
     fn aside(&mut self, unit: &[u8]) -> Result<(), Error> {
         let answer = self.speech.control(unit)?;
-        self.answers.say(answer);
+        self.answers.say(&answer);
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl Inlet for RecordingInlet {
         }
         state.epoch.bytes += bytes.len() as u64;
         let recorded = Recorded::Messages { source: self.number, time_us };
-        let promise = self.answers.promise(answer);
+        let promise = self.answers.promise(&answer);
         self.all_have_answers &= promise.is_some();
         recording.put(&mut state, message, recorded, (promise, None), room);
         drop(state);
