@@ -95,6 +95,11 @@ pub fn busy(row: &Measured) -> f64 {
     row.cpu_ns.median as f64 / row.wall_ns.median as f64
 }
 
+/// CPU time of a byte in nanoseconds: rows repeat messages of different lengths.
+pub fn cpu_per_byte(row: &Measured) -> f64 {
+    row.cpu_ns.median as f64 / row.bytes.max(1) as f64
+}
+
 /// Microjoules a byte, if they were counted and not modelled.
 pub fn counted(row: &Measured) -> Option<Figure> {
     let class = row.joules.energy.as_ref().map_or(Class::Unavailable, Energy::class);

@@ -6,7 +6,7 @@ use super::algorithms;
 use super::model::{exponent, exponent_as_printed, two_at_half_the_clock};
 use super::printed::Cipher::Blowfish;
 use super::printed::{Cipher, Platform, quoted, said};
-use super::rows::{A_METER, Live, SEE_HEADLINE, counted, found};
+use super::rows::{A_METER, Live, SEE_HEADLINE, counted, cpu_per_byte, found};
 use crate::paper::claims::{by_print, contradicted, told};
 use crate::paper::live::NOT_MEASURED;
 
@@ -191,18 +191,14 @@ fn decryption(live: Live<'_>, cipher: Cipher) -> Row {
     let row = Row::printed_only(Rule::Shape, &item, Source::Live).printed("not told apart");
     let is_block = Cipher::BLOCK.contains(&cipher);
     let row = if is_block { row.bound("within 10 %") } else { row };
-    match live.row(cipher).zip(live.decryption(cipher)) {
-        Some((one, other)) if is_block => {
-            let ratio = other.cpu_ns.over(&one.cpu_ns);
-            let verdict =
-                if (0.9..=1.1).contains(&ratio) { Verdict::Held } else { Verdict::Missed };
-            let ours = Some(Amount::Text(format!("{ratio:.2} of the CPU time")));
-            Row { ours, verdict, ..row }
-        }
-        Some((one, other)) => {
-            let ours = format!("{:.2} of the CPU time", other.cpu_ns.over(&one.cpu_ns));
-            found(row, ours, "the same function for a stream cipher")
-        }
-        None => row.not_here(NOT_MEASURED),
+    let Some((encrypted, decrypted)) = live.row(cipher).zip(live.decryption(cipher)) else {
+        return row.not_here(NOT_MEASURED);
+    };
+    let ratio = cpu_per_byte(decrypted) / cpu_per_byte(encrypted);
+    let ours = format!("{ratio:.3} of the CPU time a byte");
+    if !is_block {
+        return found(row, ours, "the same function for a stream cipher");
     }
+    let verdict = if (0.9..=1.1).contains(&ratio) { Verdict::Held } else { Verdict::Missed };
+    Row { ours: Some(Amount::Text(ours)), verdict, ..row }
 }

@@ -111,6 +111,8 @@ fn the_headline_is_held_where_a_meter_and_clocks_are() {
     // fifth of the joules: what this machine took meanwhile decides nothing.
     quick["live"]["settings"].as_object_mut().unwrap().remove("quick");
     for row in quick["live"]["rows"].as_array_mut().unwrap() {
+        let times = if row["case"].as_str().unwrap().ends_with(" decrypt") { 3 } else { 1 };
+        row["bytes"] = (times * row["bytes"].as_u64().unwrap()).into();
         let bytes = row["bytes"].clone();
         for time in ["wall_ns", "cpu_ns"] {
             row[time] =
@@ -122,6 +124,11 @@ fn the_headline_is_held_where_a_meter_and_clocks_are() {
     }
     let file = place.path("ciphers.json");
     let (ran, held) = compared(&file, &quick);
+    // However many bytes a repetition had in each direction.
+    for cipher in ["Blowfish", "PBlock", "PARC4-I"] {
+        let row = find(&held, "Section III", &format!("{cipher}: decrypting over encrypting"));
+        assert_eq!(row["ours"], "1.000 of the CPU time a byte", "{row}");
+    }
     // No parallel cipher is faster, which the paper claims.
     assert_exit(&ran, 1);
     assert!(stderr(&ran).contains("PBlock is faster than Blowfish"), "{}", stderr(&ran));
