@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, anyhow};
+use rustix::fs::{fstat, stat};
 use rustix::process::geteuid;
 use wattlock_file::Shown;
 use wattlock_host::exit::{Ended, print, unavailable, usage};
@@ -37,9 +38,19 @@ fn config(args: &args::ProviderConfig) -> Ended {
     let module = find(args.provider.as_deref()).map_err(unavailable)?;
     let settings = settings(args)?;
     check_library(&module)?;
-    let system = System::read(&system_file());
+    let file = system_file();
+    if is_stdout(&file) {
+        return Err(usage(format!(
+            "the output goes to the system's own {}, which the configuration includes; save it in another file",
+            Shown(&file)
+        )));
+    }
+    let system = System::read(&file);
     let system = system
         .map_err(|why| anyhow!("cannot add the provider to the system's configuration: {why}"))?;
+    if system.is_none() {
+        say!("no file at {}: the configuration has no policies of the system", Shown(&file));
+    }
     let configuration = Configuration {
         module: &module,
         statistics: args.statistics.as_deref(),
@@ -50,13 +61,30 @@ fn config(args: &args::ProviderConfig) -> Ended {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The `openssl.cnf` of the program openssl of `PATH`, or else the one that most distributions have.
+/// Whether standard output is this file.
+fn is_stdout(file: &Path) -> bool {
+    let Ok((stdout, file)) = fstat(std::io::stdout()).and_then(|stdout| Ok((stdout, stat(file)?)))
+    else {
+        return false;
+    };
+    (stdout.st_dev, stdout.st_ino) == (file.st_dev, file.st_ino)
+}
+
+/// The `openssl.cnf` of the program openssl of `PATH`; without that program, where distributions have it.
 fn system_file() -> PathBuf {
     let asked = Command::new("openssl").args(["version", "-d"]).stderr(Stdio::null()).output();
     let said = asked.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     // OPENSSLDIR: "/usr/lib/ssl"
     let folder = said.ok().and_then(|said| Some(PathBuf::from(said.split('"').nth(1)?)));
-    folder.unwrap_or_else(|| "/etc/ssl".into()).join("openssl.cnf")
+    let file_in = |folder: PathBuf| folder.join("openssl.cnf");
+    folder.map_or_else(
+        || {
+            let all = ["/etc/ssl", "/etc/pki/tls", "/usr/lib/ssl"].map(|one| file_in(one.into()));
+            let [first, ..] = &all;
+            all.iter().find(|file| file.exists()).unwrap_or(first).clone()
+        },
+        file_in,
+    )
 }
 
 /// Refuses a file that OpenSSL could never load: programs that read the configuration would go on

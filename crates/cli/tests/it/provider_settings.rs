@@ -130,20 +130,22 @@ fn the_provider_gets_its_settings() {
 
 /// `provider config` on a system whose openssl.cnf has this text; `@` in it is the folder d.
 fn config_on_a_system(place: &Place, module: &Path, text: &str) -> Output {
+    config_command(place, module, text).output().unwrap()
+}
+
+fn config_command(place: &Place, module: &Path, text: &str) -> Command {
     let folder = place.path("d");
     let folder = folder.to_str().unwrap();
     fs::create_dir_all(place.path("d/bin")).unwrap();
     place.write("d/openssl.cnf", text.replace('@', folder).as_bytes());
-    let openssl = place
-        .write("d/bin/openssl", format!("#!/bin/sh\necho 'OPENSSLDIR: \"{folder}\"'\n").as_bytes());
+    let script = format!("#!/bin/sh\necho 'OPENSSLDIR: \"{folder}\"'\n");
+    let openssl = place.write("d/bin/openssl", script.as_bytes());
     fs::set_permissions(openssl, fs::Permissions::from_mode(0o755)).unwrap();
     let path = std::env::var("PATH").unwrap();
-    wattlock()
-        .env("PATH", format!("{folder}/bin:{path}"))
-        .args(["provider", "config", "--provider"])
-        .arg(module)
-        .output()
-        .unwrap()
+    let mut command = wattlock();
+    command.env("PATH", format!("{folder}/bin:{path}"));
+    command.args(["provider", "config", "--provider"]).arg(module);
+    command
 }
 
 #[test]
@@ -211,6 +213,29 @@ fn a_policy_that_excludes_the_provider_is_not_replaced() {
     assert_eq!(stdout(&refused), "");
     let said = stderr(&refused);
     assert!(said.contains("d/openssl.cnf: default_properties demands fips=yes"), "{said}");
+}
+
+/// A file that includes itself would be read without end.
+#[test]
+fn a_configuration_does_not_take_the_systems_place() {
+    let place = Place::new();
+    let module = place.write("d/provider.so", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0");
+    let text = "# nothing\n";
+    let mut command = config_command(&place, &module, text);
+    let file = fs::File::options().append(true).open(place.path("d/openssl.cnf")).unwrap();
+    let refused = command.stdout(file).output().unwrap();
+    assert_exit(&refused, 2);
+    assert!(
+        stderr(&refused).contains("the output goes to the system's own"),
+        "{}",
+        stderr(&refused)
+    );
+    assert_eq!(fs::read_to_string(place.path("d/openssl.cnf")).unwrap(), text);
+    let mut command = config_command(&place, &module, text);
+    fs::remove_file(place.path("d/openssl.cnf")).unwrap();
+    let alone = command.output().unwrap();
+    assert_exit(&alone, 0);
+    assert!(stderr(&alone).contains("d/openssl.cnf: the configuration has no policies"));
 }
 
 #[test]
