@@ -106,7 +106,7 @@ impl IndexCheck {
     }
 
     /// True if the index says what was found, now that all was read, with these sources.
-    pub fn is_right(mut self, index: &Index, sources: &BTreeMap<u64, Named>) -> bool {
+    pub fn agrees_with(mut self, index: &Index, sources: &BTreeMap<u64, Named>) -> bool {
         self.end_block();
         let has_all = self.begun == self.index.blocks.len();
         has_all && !self.is_wrong && self.index == *index && self.index.sources == *sources

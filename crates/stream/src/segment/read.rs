@@ -307,7 +307,7 @@ impl Records<'_> {
                 let index = Index::from_bytes(index).ok_or(Error::Form(number))?;
                 self.found_index = true;
                 let check = self.check.take();
-                if check.is_some_and(|check| !check.is_right(&index, &self.sources)) {
+                if check.is_some_and(|check| !check.agrees_with(&index, &self.sources)) {
                     return Err(Error::Index);
                 }
             }
