@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use wattlock_file::{
     AllowedSigners, Identities, Identity, IdentityFile, Passphrase, Prompt, Recipient, Shown,
-    Signer, looks_private, looks_public,
+    Signer, looks_private, looks_public, without_controls,
 };
 use wattlock_host::exit::{like, usage};
 use wattlock_host::progress::Question;
@@ -253,7 +253,7 @@ impl Prompt for Terminal {
 
     fn passphrase(&self, question: &str) -> Option<Passphrase> {
         let _question = Question::new();
-        match rpassword::prompt_password(format!("{question}: ")) {
+        match rpassword::prompt_password(format!("{}: ", without_controls(question))) {
             Ok(typed) => Some(Passphrase::from(typed)),
             Err(error) => {
                 say!("cannot ask for the passphrase of an identity: {error}");

@@ -1,5 +1,6 @@
 //! File names as they may be shown: a name is anybody's text, and a terminal obeys some of it.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -24,6 +25,23 @@ pub fn without_error_numbers(text: &str) -> String {
 
 /// What stands before the number of an error.
 const NUMBER: &str = " (os error ";
+
+/// The text without characters that a terminal obeys: controls but line feed and tab, and those that
+/// turn the direction of writing. Each becomes `\uXXXX`, which means the same in a string of JSON.
+pub fn without_controls(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |c: char| c.is_control() && c != '\n' && c != '\t' || turns_direction(c);
+    if !text.contains(is_obeyed) {
+        return text.into();
+    }
+    let mut plain = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match is_obeyed(c) {
+            true => plain += &format!("\\u{:04x}", u32::from(c)),
+            false => plain.push(c),
+        }
+    }
+    plain.into()
+}
 
 /// Shows a path on one line: escapes characters that move the cursor or change the writing
 /// direction, and shows bytes that are not UTF-8 as `\\xNN`.

@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::error::{ContextKind, ErrorKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, makedev};
-use wattlock_file::{self as file, Shown, without_error_numbers};
+use wattlock_file::{self as file, Shown, without_controls, without_error_numbers};
 
 use crate::{progress, signals};
 
@@ -37,10 +37,13 @@ impl std::error::Error for Coded {}
 
 /// Writes a message to standard error, as people read it: without the numbers of the system's
 /// errors. What `tell!` calls.
+///
+/// Names, answers of servers and texts of libraries may be anybody's; so whatever the message was
+/// made of, no control character but the ends of lines reaches the terminal.
 pub fn write_message(mut text: String) {
     text.push('\n');
     // In one piece, so that lines of parallel programs do not mix.
-    progress::write_above_bar(without_error_numbers(&text).as_bytes());
+    progress::write_above_bar(without_controls(&without_error_numbers(&text)).as_bytes());
 }
 
 /// An error that ends the program with exit code 2.
@@ -336,12 +339,13 @@ pub fn leave(code: ExitCode) -> ExitCode {
     code
 }
 
-/// Writes a report to standard output, which may be `/dev/null`.
+/// Writes a report to standard output, which may be `/dev/null`, without control characters, as
+/// [`write_message`]. In JSON their escapes mean the same.
 ///
 /// # Errors
 /// That it could not be written; `println!` would panic.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    write_out(text.as_bytes())
+    write_out(without_controls(text).as_bytes())
 }
 
 /// Writes data to standard output, which must not be where they would be lost.

@@ -1,11 +1,12 @@
 //! Questions to the user that come up while keys are read and used.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use age::Callbacks;
 use age::secrecy::SecretString;
 
-use super::Passphrase;
+use super::{Passphrase, plain};
 
 /// Asks the user what a key needs to be used: the passphrase of a protected key, or what a plugin wants
 /// to know. A question that a program does not implement is declined.
@@ -43,22 +44,46 @@ impl Prompt for NoPrompt {}
 
 /// A prompt as the age crate calls it.
 #[derive(Clone)]
-pub(super) struct Asking(pub Arc<dyn Prompt>);
+pub(super) struct Asking {
+    prompt: Arc<dyn Prompt>,
+    /// True once there was no answer to the question for a passphrase.
+    is_unanswered: Arc<AtomicBool>,
+}
+
+impl Asking {
+    pub fn new(prompt: &Arc<dyn Prompt>) -> Self {
+        Self { prompt: Arc::clone(prompt), is_unanswered: Arc::default() }
+    }
+
+    /// True if a passphrase was asked for in vain since the last call.
+    pub fn take_unanswered(&self) -> bool {
+        self.is_unanswered.swap(false, Ordering::SeqCst)
+    }
+}
+
+/// Travels inside an [`std::io::Error`] of the age crate: a protected key whose passphrase nobody gave.
+#[derive(Debug, thiserror::Error)]
+#[error("the passphrase of {name} is needed")]
+pub(super) struct Unanswered {
+    pub name: String,
+}
 
 impl Callbacks for Asking {
     fn display_message(&self, message: &str) {
-        self.0.message(message);
+        self.prompt.message(&plain(&message));
     }
 
     fn confirm(&self, message: &str, yes: &str, no: Option<&str>) -> Option<bool> {
-        self.0.confirm(message, yes, no)
+        self.prompt.confirm(&plain(&message), yes, no)
     }
 
     fn request_public_string(&self, description: &str) -> Option<String> {
-        self.0.text(description)
+        self.prompt.text(&plain(&description))
     }
 
     fn request_passphrase(&self, description: &str) -> Option<SecretString> {
-        self.0.passphrase(description).map(Passphrase::into_age)
+        let answer = self.prompt.passphrase(&plain(&description));
+        self.is_unanswered.fetch_or(answer.is_none(), Ordering::SeqCst);
+        answer.map(Passphrase::into_age)
     }
 }
