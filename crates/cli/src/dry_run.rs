@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use wattlock_file::{Found, Shown, Task};
+use wattlock_file::{Found, Shown, Task, name_bytes};
 use wattlock_host::exit::{Ended, FAILURE, print, say_file_error};
 use wattlock_host::summary::{human, reason};
 
@@ -15,14 +15,21 @@ struct Document<'a> {
     command: &'a str,
     dry_run: bool,
     in_bytes: u64,
-    files: Vec<File>,
+    files: Vec<File<'a>>,
     skipped: Vec<Skipped>,
 }
 
 #[derive(Serialize)]
-struct File {
+struct File<'a> {
     input: String,
+    /// In base64, if the name is not UTF-8, as of the output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_name_bytes: Option<String>,
     output: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_name_bytes: Option<String>,
+    #[serde(skip)]
+    task: &'a Task,
     in_bytes: u64,
     /// Why it would fail, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,6 +39,8 @@ struct File {
 #[derive(Serialize)]
 struct Skipped {
     input: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_name_bytes: Option<String>,
     why: &'static str,
 }
 
@@ -63,12 +72,15 @@ pub fn show(command: &str, found: &Found, existing: &Existing, json: bool) -> En
         say_file_error(&task.input, &error);
         Some(error.to_string())
     };
-    let files: Vec<File> = found
+    let files: Vec<File<'_>> = found
         .tasks
         .iter()
         .map(|task| File {
             input: task.input.display().to_string(),
+            input_name_bytes: name_bytes(&task.input),
             output: task.output.display().to_string(),
+            output_name_bytes: name_bytes(&task.output),
+            task,
             in_bytes: task.len,
             error: obstacle(task),
         })
@@ -81,16 +93,20 @@ pub fn show(command: &str, found: &Found, existing: &Existing, json: bool) -> En
     let in_bytes = planned.map(|file| file.in_bytes).sum();
     if json {
         let skipped = found.skipped.iter();
-        let skipped = skipped
-            .map(|(path, why)| Skipped { input: path.display().to_string(), why: reason(*why) });
+        let skipped = skipped.map(|(path, why)| Skipped {
+            input: path.display().to_string(),
+            input_name_bytes: name_bytes(path),
+            why: reason(*why),
+        });
         let skipped = skipped.collect();
         let document = Document { command, dry_run: true, in_bytes, files, skipped };
         print(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else {
         let mut text = String::new();
         for file in files.iter().filter(|file| file.error.is_none()) {
-            let (input, output) = (Shown(Path::new(&file.input)), Shown(Path::new(&file.output)));
-            let exists = existing.has(Path::new(&file.output));
+            let Task { input, output, .. } = file.task;
+            let exists = existing.has(output);
+            let (input, output) = (Shown(input), Shown(output));
             let what = match (exists, existing.resumes) {
                 (false, _) => "",
                 (true, true) => " (exists: verified)",

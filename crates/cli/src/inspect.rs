@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
-use wattlock_file::{Identities, Input, Inspection, Shown, inspect};
+use wattlock_file::{Identities, Input, Inspection, Shown, inspect, name_bytes};
 use wattlock_host::exit::{Ended, code_of, print, say_file_error};
 use wattlock_host::summary::human;
 use wattlock_report::columns::Columns;
@@ -22,6 +22,9 @@ use crate::stream::stored::{self, Description};
 #[derive(Serialize)]
 struct Document {
     file: String,
+    /// In base64, if the name is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_name_bytes: Option<String>,
     format: &'static str,
     version: u8,
     armored: bool,
@@ -46,6 +49,9 @@ struct Document {
 #[derive(Serialize)]
 struct Sealed {
     name: Option<String>,
+    /// In base64, if the name is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name_bytes: Option<String>,
     mode: Option<String>,
     modified_unix_s: Option<i64>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -108,6 +114,7 @@ impl Document {
     fn new(input: &Input, inspection: Inspection) -> Self {
         Self {
             file: input.name().display().to_string(),
+            file_name_bytes: name_bytes(input.name()),
             format: inspection.format.name(),
             version: 1,
             armored: inspection.armored,
@@ -123,6 +130,7 @@ impl Document {
             header_authentic: inspection.metadata.as_ref().map(|_| true),
             sealed: inspection.metadata.filter(|_| inspection.has_metadata).map(|m| Sealed {
                 name: m.name.as_ref().map(|name| name.to_string_lossy().into_owned()),
+                name_bytes: m.name.as_ref().and_then(|name| name_bytes(Path::new(name))),
                 mode: m.mode.map(|mode| format!("{mode:04o}")),
                 modified_unix_s: m.modified.map(unix_seconds),
                 sparse: m.sparse,

@@ -122,7 +122,7 @@ pub use resume::keep;
 pub use salvage::{Salvaged, salvage, salvaged_path};
 pub use sealer::{ContainerInParts, NewContainer, Sealer};
 pub use shard::Shard;
-pub use shown::{Shown, holds_key, without_controls, without_error_numbers};
+pub use shown::{Shown, holds_key, name_bytes, without_controls, without_error_numbers};
 pub use signature::{AllowedSigners, Signer, check_signature};
 pub use staging::{Attributes, Staged};
 pub use task::Task;

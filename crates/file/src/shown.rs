@@ -5,6 +5,8 @@ use std::fmt::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+
 /// What the system says of an error, without " (os error N)": the number says nothing more.
 pub fn without_error_numbers(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
@@ -41,6 +43,13 @@ pub fn without_controls(text: &str) -> Cow<'_, str> {
         }
     }
     plain.into()
+}
+
+/// The bytes of a name in base64, if they are not UTF-8: what a JSON document says next to the name,
+/// whose text is then the same for several names.
+pub fn name_bytes(name: &Path) -> Option<String> {
+    let bytes = name.as_os_str().as_bytes();
+    std::str::from_utf8(bytes).is_err().then(|| BASE64_STANDARD.encode(bytes))
 }
 
 /// Shows a path on one line: escapes characters that move the cursor or change the writing

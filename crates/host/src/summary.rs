@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use wattlock_engine::Doubt;
-use wattlock_file::{Done, Error, Found, Outcome, Shard, Shown, Skip};
+use wattlock_file::{Done, Error, Found, Outcome, Shard, Shown, Skip, name_bytes};
 
 use crate::exit::{self, Ended};
 use crate::lock::lock;
@@ -36,8 +36,17 @@ pub struct Summary {
 #[derive(Serialize)]
 struct Line {
     input: String,
+    /// In base64, if the name is not UTF-8, as of the output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_name_bytes: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_name_bytes: Option<String>,
+    #[serde(skip)]
+    input_path: PathBuf,
+    #[serde(skip)]
+    output_path: Option<PathBuf>,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<&'static str>,
@@ -90,6 +99,8 @@ struct Document<'a> {
 #[derive(Serialize)]
 struct Skipped {
     input: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_name_bytes: Option<String>,
     why: &'static str,
 }
 
@@ -118,7 +129,11 @@ impl Summary {
     pub fn add(&self, input: &Path, planned: Option<&Path>, ended: Result<Outcome, Error>) {
         let mut line = Line {
             input: input.display().to_string(),
-            output: planned.map(|path| path.display().to_string()),
+            input_name_bytes: name_bytes(input),
+            output: None,
+            output_name_bytes: None,
+            input_path: input.to_owned(),
+            output_path: None,
             status: "failed",
             format: None,
             in_bytes: 0,
@@ -130,6 +145,9 @@ impl Summary {
             devices: Vec::new(),
             doubt: None,
         };
+        if let Some(output) = planned {
+            line.set_output(output);
+        }
         let mut removed_signature = None;
         match ended {
             Ok(Outcome::Made(done)) => {
@@ -198,7 +216,11 @@ impl Summary {
             files: &lines,
             skipped: skipped
                 .iter()
-                .map(|(path, why)| Skipped { input: path.display().to_string(), why: reason(*why) })
+                .map(|(path, why)| Skipped {
+                    input: path.display().to_string(),
+                    input_name_bytes: name_bytes(path),
+                    why: reason(*why),
+                })
                 .collect(),
         };
         if self.json {
@@ -241,11 +263,17 @@ impl Summary {
 impl Line {
     /// From where to where.
     fn way(&self) -> String {
-        let input = Shown(Path::new(&self.input));
-        match &self.output {
-            Some(output) => format!("{input} → {}", Shown(Path::new(output))),
+        let input = Shown(&self.input_path);
+        match &self.output_path {
+            Some(output) => format!("{input} → {}", Shown(output)),
             None => input.to_string(),
         }
+    }
+
+    fn set_output(&mut self, output: &Path) {
+        self.output = Some(output.display().to_string());
+        self.output_name_bytes = name_bytes(output);
+        self.output_path = Some(output.to_owned());
     }
 
     fn fill(&mut self, status: &'static str, done: &Done) {
@@ -253,7 +281,7 @@ impl Line {
         self.format = Some(done.format);
         (self.in_bytes, self.out_bytes) = (done.bytes_in, done.bytes_out);
         if let Some(output) = &done.output {
-            self.output = Some(output.display().to_string());
+            self.set_output(output);
         }
         self.signed_by.clone_from(&done.signed_by);
         self.doubt = done.report.chosen.doubt;
@@ -281,7 +309,7 @@ impl Document<'_> {
         };
         let what = match self.files {
             [line @ Line { error: None, .. }] if self.command != "verify" => line.way(),
-            [line] => Shown(Path::new(&line.input)).to_string(),
+            [line] => Shown(&line.input_path).to_string(),
             lines => format!("{} files", lines.len()),
         };
         let failed = self.files.iter().filter(|line| line.error.is_some()).count();

@@ -52,6 +52,9 @@ struct Shards {
 #[derive(Debug, Serialize)]
 struct Failed {
     input: String,
+    /// In base64, if the name is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_name_bytes: Option<String>,
     error: String,
 }
 
@@ -74,6 +77,7 @@ struct Summary {
 #[derive(Deserialize)]
 struct File {
     input: String,
+    input_name_bytes: Option<String>,
     status: String,
     in_bytes: u64,
     out_bytes: u64,
@@ -83,6 +87,7 @@ struct File {
 #[derive(Deserialize)]
 struct Skipped {
     input: String,
+    input_name_bytes: Option<String>,
     why: String,
 }
 
@@ -156,21 +161,25 @@ impl Merged {
     fn count(&mut self, summaries: Vec<Summary>) {
         let mut files = BTreeMap::new();
         let mut skipped = BTreeMap::new();
+        // The text of two names that are not UTF-8 may be the same.
         for summary in summaries {
             for file in summary.files {
-                files.insert(file.input.clone(), file);
+                files.insert((file.input.clone(), file.input_name_bytes.clone()), file);
             }
-            skipped.extend(summary.skipped.into_iter().map(|one| (one.input, one.why)));
+            for one in summary.skipped {
+                skipped.insert((one.input, one.input_name_bytes), one.why);
+            }
         }
         for why in skipped.into_values() {
             *self.skipped.entry(why).or_default() += 1;
         }
-        for (input, file) in files {
+        for file in files.into_values() {
             self.in_bytes += file.in_bytes;
             self.out_bytes += file.out_bytes;
             *self.files.entry(file.status).or_default() += 1;
             if let Some(error) = file.error {
-                self.failed.push(Failed { input, error });
+                let (input, input_name_bytes) = (file.input, file.input_name_bytes);
+                self.failed.push(Failed { input, input_name_bytes, error });
             }
         }
     }

@@ -105,6 +105,9 @@ fn verify_segments(segments: Segments, key: &OpeningKey) -> Result<Done, Error> 
 pub struct Description {
     /// As `inspect` prints it.
     pub file: String,
+    /// In base64, if the name is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_name_bytes: Option<String>,
     pub format: &'static str,
     pub version: u8,
     pub bytes: u64,
@@ -135,8 +138,13 @@ pub struct Description {
 pub fn describe(path: &Path) -> Result<Description, Error> {
     let segments = of_inputs(&[path.to_owned()]).map_err(|error| failed(Kind::Failure, &error))?;
     let file = path.display().to_string();
-    let mut found =
-        Description { file, format: "wattlock-stream", version: 2, ..Description::default() };
+    let mut found = Description {
+        file,
+        file_name_bytes: wattlock_file::name_bytes(path),
+        format: "wattlock-stream",
+        version: 2,
+        ..Description::default()
+    };
     let Some(Segments { folder, paths, are_all }) = segments else {
         let header = frame::key_header(&mut reader(path)?).map_err(|error| of_walk(&error))?;
         found.version = 1;

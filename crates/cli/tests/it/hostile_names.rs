@@ -1,11 +1,15 @@
 //! File names that are not UTF-8, and names that a terminal would obey.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Output;
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use serde_json::Value;
 
 use crate::support::{Place, assert_exit, installed, stderr, stdout, wattlock};
 
@@ -13,6 +17,61 @@ use crate::support::{Place, assert_exit, installed, stderr, stdout, wattlock};
 fn run(place: &Place, args: &[&str], files: &[&OsStr]) -> Output {
     let mut command = wattlock();
     command.args(args).args(files).current_dir(place.path("")).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert_exit(output, 0);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The bytes of the names in `key` of each entry, by which two names differ whose texts do not.
+fn bytes_of(entries: &Value, key: &str) -> BTreeSet<Vec<u8>> {
+    let entries = entries.as_array().unwrap();
+    let bytes = entries.iter().map(|entry| BASE64_STANDARD.decode(entry[key].as_str().unwrap()));
+    bytes.map(Result::unwrap).collect()
+}
+
+#[test]
+fn documents_tell_names_apart_that_are_not_utf8() {
+    let place = Place::new();
+    let plain: [&[u8]; 2] = [b"tree/a\xff", b"tree/a\xfe"];
+    let sealed: [&[u8]; 2] = [b"tree/a\xff.wlk", b"tree/a\xfe.wlk"];
+    fs::create_dir(place.path("tree")).unwrap();
+    for name in plain {
+        fs::write(place.path(OsStr::from_bytes(name)), b"text").unwrap();
+    }
+    fs::write(place.path("tree/b"), b"text").unwrap();
+    let set = |names: &[&[u8]]| names.iter().map(|name| name.to_vec()).collect::<BTreeSet<_>>();
+    let without_b = |document: &Value| {
+        let all = document["files"].as_array().unwrap().iter();
+        let (b, others): (Vec<_>, Vec<_>) =
+            all.cloned().partition(|file| file["input"].as_str().unwrap().starts_with("tree/b"));
+        assert_eq!(b.len(), 1);
+        assert!(b[0].get("input_name_bytes").is_none() && b[0].get("output_name_bytes").is_none());
+        Value::from(others)
+    };
+
+    let protect = ["protect", "--json", "-i", "key.txt", "--recursive", "tree"];
+    let planned = without_b(&json(&run(&place, &[&protect[..], &["--dry-run"]].concat(), &[])));
+    let made = without_b(&json(&run(&place, &protect, &[])));
+    for files in [&planned, &made] {
+        assert_eq!(bytes_of(files, "input_name_bytes"), set(&plain));
+        assert_eq!(bytes_of(files, "output_name_bytes"), set(&sealed));
+    }
+    let named: Vec<&OsStr> = sealed.iter().map(|name| OsStr::from_bytes(name)).collect();
+    let shown = run(&place, &[&protect[..2], &["-v", "--force"], &protect[2..]].concat(), &[]);
+    assert!(stderr(&shown).contains(r"tree/a\xff → tree/a\xff.wlk"), "{}", stderr(&shown));
+    let verified = run(&place, &["verify", "--json", "-i", "key.txt"], &named);
+    fs::write(place.path("summary.json"), &verified.stdout).unwrap();
+    assert_eq!(bytes_of(&json(&verified)["files"], "input_name_bytes"), set(&sealed));
+    let inspected = json(&run(&place, &["inspect", "--json", "-i", "key.txt"], &named));
+    assert_eq!(bytes_of(&inspected, "file_name_bytes"), set(&sealed));
+    let sealed_names: Vec<Value> =
+        inspected.as_array().unwrap().iter().map(|one| one["sealed"].clone()).collect();
+    assert_eq!(bytes_of(&sealed_names.into(), "name_bytes"), set(&[b"a\xff", b"a\xfe"]));
+    // Both count, where summaries are merged.
+    let merged = json(&run(&place, &["report", "--merge", "summary.json"], &[]));
+    assert_eq!(merged["files"]["done"], 2, "{merged}");
 }
 
 /// Escape sequences set colours, move the cursor and change the title; BEL rings.
