@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use wattlock_file::{
     AllowedSigners, Identities, Identity, IdentityFile, Passphrase, Prompt, Recipient, Shown,
-    Signer, looks_private, looks_public, without_controls,
+    Signer, looks_private, looks_public, without_byte_order_mark, without_controls,
 };
 use wattlock_host::exit::{like, usage};
 use wattlock_host::progress::Question;
@@ -116,7 +116,7 @@ pub fn signer(path: &str) -> anyhow::Result<Signer> {
     refuse_private_key("--sign", path)?;
     let read = || -> anyhow::Result<Signer> {
         let text = read_bounded(path)?;
-        Signer::from_openssh(&text, || {
+        Signer::from_openssh(without_byte_order_mark(&text)?, || {
             let prompt = format!("Passphrase of the key {}", shown(path));
             Terminal.passphrase(&prompt).ok_or_else(|| usage("its passphrase is needed"))
         })
@@ -129,7 +129,8 @@ pub fn allowed_signers(path: &Path) -> anyhow::Result<AllowedSigners> {
     let name = path.to_string_lossy();
     let read = || -> anyhow::Result<AllowedSigners> {
         let text = read_bounded(&name)?;
-        Ok(AllowedSigners::parse(&String::from_utf8_lossy(&text))?)
+        let text = String::from_utf8_lossy(without_byte_order_mark(&text)?);
+        Ok(AllowedSigners::parse(&text)?)
     };
     let signers = read().map_err(|error| unusable(&name, "signers", &error))?;
     for (line, why) in &signers.skipped {
@@ -273,7 +274,10 @@ pub fn first_line(path: &Path, option: &str) -> anyhow::Result<Passphrase> {
         anyhow::bail!("{option}: no such file");
     }
     read.with_context(|| format!("{option}: cannot read the file"))?;
-    let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let text = without_byte_order_mark(&bytes);
+    let text =
+        text.map_err(|_| usage(format!("{option}: the file is UTF-16; save it as UTF-8")))?;
+    let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
     if line.len() as u64 > MAX_PASSPHRASE_LEN {
         return Err(usage(format!("{option}: the first line is longer than 64 KiB")));
     }

@@ -10,6 +10,7 @@ mod passphrase;
 mod prompt;
 mod recipient;
 mod recipients;
+mod text;
 mod wrapping;
 
 pub use identities::Identities;
@@ -17,8 +18,9 @@ pub use identity::{Identity, NativeIdentity};
 pub use identity_file::IdentityFile;
 pub use passphrase::Passphrase;
 pub use prompt::{NoPrompt, Prompt};
-pub use recipient::{Recipient, RecipientList};
+pub use recipient::{Recipient, RecipientList, UnusableKey};
 pub use recipients::Recipients;
+pub use text::without_byte_order_mark;
 pub use wrapping::Wrapping;
 
 use crate::shown::holds_key;

@@ -107,7 +107,8 @@ pub use inspect::{Inspection, inspect};
 pub use key_header::{recipients_of_key, unwrap_data_key, wrap_data_key};
 pub use keys::{
     Identities, Identity, IdentityFile, NativeIdentity, NoPrompt, Passphrase, Prompt, Recipient,
-    RecipientList, Recipients, Wrapping, looks_private, looks_public,
+    RecipientList, Recipients, UnusableKey, Wrapping, looks_private, looks_public,
+    without_byte_order_mark,
 };
 pub use layout::Layout;
 pub use limits::MAX_RECIPIENTS;

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use wattlock_file::{Passphrase, Recipient, Recipients, Shown, looks_private};
+use wattlock_file::{
+    Passphrase, Recipient, Recipients, Shown, UnusableKey, looks_private, without_byte_order_mark,
+};
 use wattlock_host::exit::usage;
 
 use super::source::{Source, config_folder, read_bounded};
@@ -112,15 +114,16 @@ fn unusable_recipient(recipient: &str, why: &wattlock_file::Error) -> anyhow::Er
     usage(format!("the recipient {recipient:?} cannot be used: {why}\n  {kinds}"))
 }
 
-/// The recipients in a file. SSH keys of types that cannot be encrypted for are skipped with a
-/// warning, since a list of people's keys may hold them.
+/// The recipients in a file. SSH keys that cannot be encrypted to are skipped with a warning, since
+/// a list of people's keys may hold them.
 fn of_file(file: &str) -> anyhow::Result<Vec<Recipient>> {
     let read = || -> anyhow::Result<Vec<Recipient>> {
-        let list = Recipient::parse_list(&String::from_utf8_lossy(&read_bounded(file)?))?;
-        for (number, kind) in &list.unsupported {
+        let bytes = read_bounded(file)?;
+        let text = String::from_utf8_lossy(without_byte_order_mark(&bytes)?);
+        let list = Recipient::parse_list(&text)?;
+        for UnusableKey { line, what } in &list.unusable {
             say!(
-                "{}, line {number}: skipped an SSH key of type {kind}, which is not \
-                 supported; its owner cannot decrypt the output with it",
+                "{}, line {line}: skipped {what}; its owner cannot decrypt the output with it",
                 shown(file)
             );
         }

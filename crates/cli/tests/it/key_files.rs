@@ -173,41 +173,139 @@ fn a_protected_identity_file_holds_both_kinds() {
 }
 
 #[test]
-fn an_ecdsa_line_in_a_list_of_recipients_is_skipped_with_a_warning() {
+fn keys_of_a_list_that_cannot_be_used_are_skipped_and_named() {
     if !has_program("ssh-keygen") {
         return;
     }
     let place = Place::new();
     let file = place.write("d/f", b"text");
-    for kind in ["ecdsa", "ed25519"] {
+    for (kind, bits) in [("ecdsa", "256"), ("ed25519", "256"), ("rsa", "1024")] {
         let mut keygen = Command::new("ssh-keygen");
-        keygen.args(["-q", "-t", kind, "-N", "", "-f"]).arg(place.path(kind));
+        keygen.args(["-q", "-t", kind, "-b", bits, "-N", "", "-f"]).arg(place.path(kind));
         assert!(keygen.status().unwrap().success());
     }
     let key = |kind: &str| fs::read_to_string(place.path(format!("{kind}.pub"))).unwrap();
-    let (ecdsa, ed25519) = (key("ecdsa"), key("ed25519"));
-    let list = place.write("list", format!("# people\n{ecdsa}{ed25519}\r\n").as_bytes());
+    let (ecdsa, ed25519, rsa) = (key("ecdsa"), key("ed25519"), key("rsa"));
+    let list = place.write("list", format!("# people\n{ecdsa}{ed25519}\r\n{rsa}").as_bytes());
     let protect = |args: &[&OsStr]| wattlock().args(["protect", "-f"]).args(args).output().unwrap();
     let made = protect(&["-R".as_ref(), list.as_os_str(), file.as_os_str()]);
     assert_exit(&made, 0);
     let said = stderr(&made);
     assert!(said.contains("line 2: skipped an SSH key of type ecdsa-sha2-nistp256"), "{said}");
+    assert!(said.contains("line 5: skipped an RSA key of fewer than 2048 bits"), "{said}");
     let opened = unprotect(&place.path("ed25519"), &place.path("d/f.wlk"));
     assert_eq!(opened.stdout, b"text", "{}", stderr(&opened));
-    // Alone it is not enough, and given by itself it is an error.
-    let alone = place.path("ecdsa.pub");
+    // Alone they are not enough, and one given by itself is an error.
+    let alone = place.write("alone", format!("# people\n{ecdsa}{rsa}").as_bytes());
     let made = protect(&["-R".as_ref(), alone.as_os_str(), file.as_os_str()]);
     assert_exit(&made, 2);
-    assert!(stderr(&made).contains("holds no recipient"), "{}", stderr(&made));
+    let said = stderr(&made);
+    let why = "holds no recipient that can be used: line 2 is an SSH key of type ecdsa-sha2-nistp256, \
+               which is not supported, and so with 1 more";
+    assert!(said.contains(why), "{said}");
+    let made = protect(&["-r".as_ref(), rsa.trim().as_ref(), file.as_os_str()]);
+    assert_exit(&made, 2);
+    assert!(
+        stderr(&made).contains("it is an RSA key of fewer than 2048 bits"),
+        "{}",
+        stderr(&made)
+    );
     let made = protect(&["-r".as_ref(), ecdsa.trim().as_ref(), file.as_os_str()]);
     assert_exit(&made, 2);
-    assert!(stderr(&made).contains("ecdsa-sha2-nistp256 are not supported"), "{}", stderr(&made));
+    assert!(stderr(&made).contains("type ecdsa-sha2-nistp256, which is not"), "{}", stderr(&made));
     // What is no key at all is named by its line, and not repeated.
     let list = place.write("list", format!("{ed25519}my secret note\n").as_bytes());
     let made = protect(&["-R".as_ref(), list.as_os_str(), file.as_os_str()]);
     assert_exit(&made, 2);
     let said = stderr(&made);
     assert!(said.contains("line 2") && !said.contains("secret note"), "{said}");
+}
+
+/// Text as editors of Windows save it.
+fn in_utf16(text: &str) -> Vec<u8> {
+    ['\u{feff}']
+        .into_iter()
+        .chain(text.chars())
+        .flat_map(|c| {
+            let mut units = [0; 2];
+            c.encode_utf16(&mut units)
+                .iter()
+                .flat_map(|unit| unit.to_le_bytes())
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+#[test]
+fn byte_order_marks_are_ignored_and_utf16_is_said() {
+    let place = Place::new();
+    let file = place.write("d/f", b"text");
+    let key = fs::read_to_string(place.path("key.txt")).unwrap();
+    let secret = key.lines().last().unwrap();
+    let of_key: &[&str] = &["protect", "-f", "-R"];
+    let of_word: &[&str] = &["protect", "-f", "--work-factor=10", "--passphrase-file"];
+    let opened: &[&str] = &["verify", "-i"];
+    let opened_word: &[&str] = &["verify", "--passphrase-file"];
+    let sealed = place.path("d/f.wlk");
+    // Sealed with a mark, opened with and without.
+    for (text, ways) in [
+        (place.recipient.as_str(), &[(of_key, &file)][..]),
+        (secret, &[(opened, &sealed)]),
+        ("a word\r\n", &[(of_word, &file), (opened_word, &sealed)]),
+    ] {
+        let plain = place.write("plain", text.as_bytes());
+        let marked = place.write("marked", format!("\u{feff}{text}").as_bytes());
+        let wide = place.write("wide", &in_utf16(text));
+        for (words, file) in ways {
+            let run = |key: &Path| wattlock().args(*words).args([key, file]).output().unwrap();
+            assert_exit(&run(&marked), 0);
+            let refused = run(&wide);
+            assert_exit(&refused, 2);
+            let said = stderr(&refused);
+            assert!(said.contains("UTF-16; save it as UTF-8"), "{said}");
+            assert!(!said.contains(secret) && !said.contains("word\r"), "{said}");
+            if words[0] == "verify" {
+                assert_exit(&run(&plain), 0);
+            }
+        }
+    }
+}
+
+/// No terminal to ask on: neither key can be used, and neither passphrase is wrong.
+#[test]
+fn protected_keys_that_nobody_opens_are_wrong_usage() {
+    if !has_program("ssh-keygen") || !has_program("setsid") {
+        return;
+    }
+    let place = Place::new();
+    let mut keygen = Command::new("ssh-keygen");
+    keygen.args(["-q", "-t", "ed25519", "-a", "1", "-N", "secret", "-f"]).arg(place.path("ssh"));
+    assert!(keygen.status().unwrap().success());
+    let file = place.write("d/f", b"text");
+    let mut protect = wattlock();
+    protect.args(["protect", "-r", &place.recipient, "-R"]).arg(place.path("ssh.pub")).arg(&file);
+    assert_exit(&protect.output().unwrap(), 0);
+    let verify = |keys: &[&str]| {
+        let mut verify = Command::new("setsid");
+        verify.arg("--wait").arg(wattlock().get_program()).arg("verify");
+        for key in keys {
+            verify.arg("-i").arg(place.path(key));
+        }
+        verify.arg(place.path("d/f.wlk")).output().unwrap()
+    };
+    let mut protect = wattlock();
+    protect.args(["protect", "--format=age", "--work-factor=10", "--passphrase-env=S"]);
+    let text = fs::read(place.path("key.txt")).unwrap();
+    let made = with_input(protect.env("S", "secret"), &text);
+    place.write("identity.age", &made.stdout);
+    for key in ["ssh", "identity.age"] {
+        let refused = verify(&[key]);
+        assert_exit(&refused, 2);
+        let said = stderr(&refused);
+        assert!(said.contains("passphrase") && said.contains("is needed"), "{said}");
+        assert!(said.contains(key), "{said}");
+    }
+    assert_exit(&verify(&["ssh", "key.txt"]), 0);
 }
 
 /// A recipient of age's post-quantum type: 1,216 bytes in Bech32.

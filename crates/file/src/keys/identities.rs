@@ -7,6 +7,7 @@ use age::secrecy::ExposeSecret;
 use age_core::format::{FILE_KEY_BYTES, FileKey};
 use wattlock_engine::crypto::Secret;
 
+use super::prompt::Unanswered;
 use super::{Identity, Wrapping, plain};
 use crate::error::Error;
 use crate::format::Format;
@@ -204,6 +205,7 @@ impl Identities {
             match identity.0.unwrap_stanzas(std::slice::from_ref(&stanza)) {
                 Some(Ok(file_key)) => return Ok(Some((index, secret(&file_key)))),
                 None => {}
+                Some(Err(error)) if is_unanswered(&error) => {}
                 Some(Err(error)) => match unwrap_error(error, false) {
                     Error::HeaderAuthentication => {}
                     error => return Err(error),
@@ -216,12 +218,18 @@ impl Identities {
     fn unwrap(&self, header: &Header) -> Result<Secret<FILE_KEY_BYTES>, Error> {
         let passphrase = header.stanzas()[0].tag == SCRYPT;
         let stanzas: Vec<_> = header.stanzas().iter().map(Stanza::to_age).collect();
+        let mut unanswered = None;
         for identity in &self.list {
             match identity.0.unwrap_stanzas(&stanzas) {
                 None => {}
                 Some(Ok(file_key)) => return Ok(secret(&file_key)),
+                // Another identity may open it.
+                Some(Err(error)) if is_unanswered(&error) => unanswered = Some(error),
                 Some(Err(error)) => return Err(unwrap_error(error, passphrase)),
             }
+        }
+        if let Some(error) = unanswered {
+            return Err(unwrap_error(error, passphrase));
         }
         if passphrase {
             return Err(Error::NeedsPassphrase);
@@ -252,12 +260,19 @@ fn secret(file_key: &FileKey) -> Secret<FILE_KEY_BYTES> {
     Secret::init_with(|bytes| bytes.copy_from_slice(file_key.expose_secret()))
 }
 
+/// True if an identity could not be tried: it is protected, and nobody gave its passphrase.
+fn is_unanswered(error: &age::DecryptError) -> bool {
+    let age::DecryptError::Io(error) = error else { return false };
+    error.get_ref().is_some_and(|inner| inner.is::<Unanswered>())
+}
+
 /// Why an identity failed on a stanza that is for it; `passphrase` if it is a passphrase itself.
 fn unwrap_error(error: age::DecryptError, passphrase: bool) -> Error {
     match error {
         age::DecryptError::DecryptionFailed if passphrase => Error::WrongPassphrase,
         // That of an identity which is itself protected.
         age::DecryptError::KeyDecryptionFailed => Error::WrongPassphrase,
+        error if is_unanswered(&error) => Error::usage(plain(&error)),
         age::DecryptError::ExcessiveWork { required, .. } => Error::TooMuchWork(required),
         age::DecryptError::DecryptionFailed
         | age::DecryptError::NoMatchingKeys

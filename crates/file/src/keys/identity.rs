@@ -1,13 +1,15 @@
 //! One identity: a private key, or a passphrase.
 
+use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use age::secrecy::ExposeSecret;
-use age::{plugin, scrypt, ssh, x25519};
+use age::{DecryptError, plugin, scrypt, ssh, x25519};
+use age_core::format::{FileKey, Stanza};
 use zeroize::Zeroizing;
 
-use super::prompt::Asking;
+use super::prompt::{Asking, Unanswered};
 use super::{Passphrase, Prompt, Recipient, plain};
 use crate::error::Error;
 use crate::post_quantum::PostQuantumIdentity;
@@ -24,9 +26,11 @@ impl Identity {
         Self(Box::new(identity))
     }
 
-    /// A private key of SSH. `prompt` is asked for its passphrase when it is used.
-    pub(super) fn ssh(identity: ssh::Identity, prompt: &Arc<dyn Prompt>) -> Self {
-        Self(Box::new(identity.with_callbacks(Asking(Arc::clone(prompt)))))
+    /// A private key of SSH from the file `name`. `prompt` is asked for its passphrase when it is used.
+    pub(super) fn ssh(identity: ssh::Identity, name: &str, prompt: &Arc<dyn Prompt>) -> Self {
+        let asking = Asking::new(prompt);
+        let key = identity.with_callbacks(asking.clone());
+        Self(Box::new(SshIdentity { key: Box::new(key), asking, name: name.to_owned() }))
     }
 
     /// An identity of a plugin, whose program is called when it is used.
@@ -37,10 +41,33 @@ impl Identity {
         identity: plugin::Identity,
         prompt: &Arc<dyn Prompt>,
     ) -> Result<Self, Error> {
-        let (name, callbacks) = (identity.plugin().to_owned(), Asking(Arc::clone(prompt)));
-        let plugin = plugin::IdentityPluginV1::new(&name, &[identity], callbacks);
+        let name = identity.plugin().to_owned();
+        let plugin = plugin::IdentityPluginV1::new(&name, &[identity], Asking::new(prompt));
         let plugin = plugin.map_err(|error| Error::usage(plain(&error)))?;
         Ok(Self(Box::new(plugin)))
+    }
+}
+
+/// A private key of SSH that tells a passphrase that nobody gave from a key that does not fit.
+struct SshIdentity {
+    key: Box<dyn age::Identity + Send + Sync>,
+    asking: Asking,
+    /// The name of its file.
+    name: String,
+}
+
+impl age::Identity for SshIdentity {
+    fn unwrap_stanza(&self, stanza: &Stanza) -> Option<Result<FileKey, DecryptError>> {
+        // The age crate would ask for the passphrase before it looks at the type.
+        if !stanza.tag.starts_with("ssh-") {
+            return None;
+        }
+        let unwrapped = self.key.unwrap_stanza(stanza);
+        if unwrapped.is_none() && self.asking.take_unanswered() {
+            let unanswered = Unanswered { name: self.name.clone() };
+            return Some(Err(DecryptError::Io(io::Error::other(unanswered))));
+        }
+        unwrapped
     }
 }
 

@@ -8,7 +8,9 @@ use wattlock_engine::Engine;
 use zeroize::Zeroizing;
 
 use super::identity::ssh_identity;
-use super::{Identities, Identity, NativeIdentity, Prompt, Recipient, looks_public};
+use super::{
+    Identities, Identity, NativeIdentity, Prompt, Recipient, looks_public, without_byte_order_mark,
+};
 use crate::armor;
 use crate::error::Error;
 use crate::header::{Header, SCRYPT};
@@ -17,6 +19,7 @@ use crate::opener::Opener;
 /// What an identity file holds.
 pub struct IdentityFile {
     content: Content,
+    name: String,
     prompt: Arc<dyn Prompt>,
 }
 
@@ -46,6 +49,7 @@ impl IdentityFile {
         prompt: Arc<dyn Prompt>,
         max_work_factor: u8,
     ) -> Result<Self, Error> {
+        let bytes = without_byte_order_mark(bytes)?;
         let header = armor::reader(bytes)
             .ok()
             .and_then(|mut container| Header::read(&mut container.reader).ok());
@@ -63,7 +67,7 @@ impl IdentityFile {
                 None => Content::Lines(lines(bytes)?),
             }
         };
-        Ok(Self { content, prompt })
+        Ok(Self { content, name: name.to_owned(), prompt })
     }
 
     /// The identities, at least one.
@@ -73,7 +77,7 @@ impl IdentityFile {
     pub fn into_identities(self) -> Result<Vec<Identity>, Error> {
         let prompt = &self.prompt;
         match self.content {
-            Content::Ssh(identity) => Ok(vec![Identity::ssh(*identity, prompt)]),
+            Content::Ssh(identity) => Ok(vec![Identity::ssh(*identity, &self.name, prompt)]),
             Content::Lines(lines) => {
                 let identity = |line| match line {
                     Line::Native(identity) => Ok(identity.into()),

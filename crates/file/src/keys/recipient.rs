@@ -66,13 +66,14 @@ impl Recipient {
     }
 
     /// Reads a list of recipients, one on each line; empty lines and those that start with `#` are
-    /// passed over.
+    /// passed over, and so is a byte order mark.
     ///
     /// # Errors
     /// [`Error::Usage`] with the number of the first line that is no recipient, or if there is none
-    /// at all.
+    /// at all, and why.
     pub fn parse_list(text: &str) -> Result<RecipientList, Error> {
-        let mut list = RecipientList { recipients: Vec::new(), unsupported: Vec::new() };
+        let mut list = RecipientList { recipients: Vec::new(), unusable: Vec::new() };
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (index, line) in text.lines().enumerate() {
             let (line, number) = (line.trim(), index + 1);
             if line.is_empty() || line.starts_with('#') {
@@ -82,14 +83,25 @@ impl Recipient {
                 Ok(kind) => {
                     list.recipients.push(Self { kind, text: Some(line.to_owned()) });
                 }
-                Err(Why::Unsupported(kind)) => list.unsupported.push((number, kind)),
-                Err(why) => return Err(Error::usage(format!("line {number}: {}", why.text()))),
+                Err(Why::Unusable(what)) => list.unusable.push(UnusableKey { line: number, what }),
+                Err(Why::Other(what)) => {
+                    return Err(Error::usage(format!("line {number}: {what}")));
+                }
             }
         }
-        match list.recipients.is_empty() {
-            true => Err(Error::usage("it holds no recipient")),
-            false => Ok(list),
+        if !list.recipients.is_empty() {
+            return Ok(list);
         }
+        Err(Error::usage(match list.unusable.as_slice() {
+            [] => "it holds no recipient".to_owned(),
+            [UnusableKey { line, what }, others @ ..] => {
+                let others = match others.len() {
+                    0 => String::new(),
+                    count => format!(", and so with {count} more"),
+                };
+                format!("it holds no recipient that can be used: line {line} is {what}{others}")
+            }
+        }))
     }
 }
 
@@ -98,9 +110,18 @@ impl Recipient {
 pub struct RecipientList {
     /// The recipients.
     pub recipients: Vec<Recipient>,
-    /// The numbers of lines with SSH keys of types that cannot be encrypted to, and the types. Lists of
-    /// people's keys may hold them. Their owners are not recipients.
-    pub unsupported: Vec<(usize, String)>,
+    /// SSH keys that cannot be encrypted to, which lists of people's keys may hold. Their owners are
+    /// not recipients.
+    pub unusable: Vec<UnusableKey>,
+}
+
+/// An SSH key in a list of recipients that is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusableKey {
+    /// The number of its line, from 1.
+    pub line: usize,
+    /// What it is: "an SSH key of type …, which is not supported".
+    pub what: String,
 }
 
 impl FromStr for Recipient {
@@ -111,25 +132,17 @@ impl FromStr for Recipient {
     fn from_str(text: &str) -> Result<Self, Error> {
         match parse(text) {
             Ok(kind) => Ok(Self { kind, text: Some(text.to_owned()) }),
-            Err(why) => Err(Error::usage(why.text())),
+            Err(Why::Unusable(what)) => Err(Error::usage(format!("it is {what}"))),
+            Err(Why::Other(what)) => Err(Error::usage(what)),
         }
     }
 }
 
 /// Why text is no recipient.
 enum Why {
-    /// An SSH key of this type.
-    Unsupported(String),
+    /// It is an SSH key that cannot be encrypted to, of this kind.
+    Unusable(String),
     Other(&'static str),
-}
-
-impl Why {
-    fn text(&self) -> String {
-        match self {
-            Self::Unsupported(kind) => format!("SSH keys of type {kind} are not supported"),
-            Self::Other(what) => (*what).to_owned(),
-        }
-    }
 }
 
 fn parse(text: &str) -> Result<Kind, Why> {
@@ -151,13 +164,15 @@ fn parse(text: &str) -> Result<Kind, Why> {
         Ok(recipient) => return Ok(Kind::Own(Box::new(recipient))),
         // Of these two, the rest is malformed.
         Err(ssh::ParseRecipientKeyError::Unsupported(kind)) if !SUPPORTED.contains(&&*kind) => {
-            return Err(Why::Unsupported(kind));
+            return Err(Why::Unusable(format!(
+                "an SSH key of type {kind}, which is not supported"
+            )));
         }
         Err(ssh::ParseRecipientKeyError::RsaModulusTooLarge) => {
-            return Err(Why::Other("its RSA modulus has more than 4096 bits"));
+            return Err(Why::Unusable("an RSA key of more than 4096 bits".to_owned()));
         }
         Err(ssh::ParseRecipientKeyError::RsaModulusTooSmall) => {
-            return Err(Why::Other("its RSA modulus has fewer than 2048 bits"));
+            return Err(Why::Unusable("an RSA key of fewer than 2048 bits".to_owned()));
         }
         Err(_) => {}
     }

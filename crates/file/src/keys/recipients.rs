@@ -52,7 +52,7 @@ impl Recipients {
         }
         let plugins = of_plugins.iter().map(|recipient| recipient.plugin());
         let plugins = plugins.chain(of_identities.iter().map(|identity| identity.plugin()));
-        let asking = Asking(prompt);
+        let asking = Asking::new(&prompt);
         // Each is asked once for all of its recipients.
         for plugin in plugins.collect::<BTreeSet<_>>() {
             let plugin =

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use wattlock_engine::Engine;
 use wattlock_file::{
     Damage, Error, Format, Identities, Identity, Metadata, NativeIdentity, Opener, Passphrase,
-    ReadAt, Recipient, Recipients, Sealer, Wrapping,
+    ReadAt, Recipient, Recipients, Sealer, UnusableKey, Wrapping,
 };
 
 /// Keys, and an engine of two threads.
@@ -235,7 +235,8 @@ fn lists_of_recipients_and_texts_of_keys() {
     let text = format!("# people\n\n  {}  \r\n{ecdsa}\n", one.text().unwrap());
     let list = Recipient::parse_list(&text).unwrap();
     assert_eq!(list.recipients.len(), 1);
-    assert_eq!(list.unsupported, [(4, "ecdsa-sha2-nistp256".to_owned())]);
+    let what = "an SSH key of type ecdsa-sha2-nistp256, which is not supported".to_owned();
+    assert_eq!(list.unusable, [UnusableKey { line: 4, what }]);
     let cut = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQ==".parse::<Recipient>().unwrap_err();
     assert!(cut.to_string().contains("a part is missing or mistyped"), "{cut}");
     let wrong = format!("{}\nnonsense\n", one.text().unwrap());
