@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use rustix::fs::{FileType, fstat};
 use wattlock_engine::Engine;
 use wattlock_file::{
     Attributes, Error, Format, NativeIdentity, Passphrase, Recipient, Recipients, Sealer, Shown,
@@ -42,7 +43,10 @@ pub fn run(args: &args::Keygen) -> Ended {
         Some(passphrase) => encrypted(&text, &passphrase).context("cannot encrypt the identity")?,
     };
     match &to {
-        Destination::Stdout => print_bytes(&bytes)?,
+        Destination::Stdout => {
+            print_bytes(&bytes)?;
+            about_stdout();
+        }
         Destination::File(path) => write(path, &bytes)?,
         Destination::Own(path) => {
             if let Some(folder) = path.parent() {
@@ -72,6 +76,7 @@ impl Destination {
     /// Looks at what is there, before a passphrase is asked for.
     fn new(args: &args::Keygen) -> anyhow::Result<Self> {
         let to = match &args.output {
+            Some(path) if keys::own_identity().as_ref() == Some(path) => Self::Own(path.clone()),
             Some(path) => Self::File(path.clone()),
             None if std::io::stdout().is_terminal() => {
                 let path = keys::own_identity().ok_or_else(|| {
@@ -89,6 +94,23 @@ impl Destination {
             }
             _ => Ok(to),
         }
+    }
+}
+
+/// Says what becomes of an identity on standard output: a log may keep it, and a file that the shell
+/// made may be readable by others.
+fn about_stdout() {
+    let own = keys::making_own_identity();
+    let Ok(status) = fstat(std::io::stdout()) else { return };
+    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+        say!("the identity (private key) went to standard output, and is not the default one");
+        tell!("  {own} writes the default one to its file, and -o FILE one to another");
+    } else if status.st_mode & 0o077 != 0 {
+        say!(
+            "warning: others can read the identity (private key): the mode of the output is {:03o}",
+            status.st_mode & 0o777
+        );
+        tell!("  change it with chmod 600, or write the identity with -o FILE");
     }
 }
 

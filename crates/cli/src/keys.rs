@@ -21,7 +21,7 @@ use crate::args;
 use source::read_bounded;
 
 pub use recipients::recipients;
-pub use source::{Source, named, own_identity};
+pub use source::{Source, making_own_identity, named, own_identity};
 
 /// The identities that the flags name, of which a passphrase is one.
 pub fn identities(

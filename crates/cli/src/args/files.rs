@@ -202,7 +202,8 @@ pub struct Rekey {
 /// Generate an identity (private key) and show its recipient (public key).
 ///
 /// On a terminal, the identity is written to ~/.config/wattlock/identity.txt, which the other commands
-/// use where no key is given. Otherwise it goes to standard output. The file is an age identity: age
+/// use where no key is given. Otherwise it goes to standard output, where a log may keep it: name a
+/// file with -o. The file is an age identity: age
 /// and rage read it, and wattlock reads theirs.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]

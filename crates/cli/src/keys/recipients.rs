@@ -8,7 +8,7 @@ use wattlock_file::{
 };
 use wattlock_host::exit::usage;
 
-use super::source::{Source, config_folder, read_bounded};
+use super::source::{Source, config_folder, making_own_identity, read_bounded};
 use super::{Terminal, identity_file, refuse_private_key, shortened, shown, unusable};
 use crate::args;
 
@@ -55,9 +55,10 @@ pub fn recipients(
         list.push(Recipient::passphrase(&passphrase, given.work_factor)?);
     }
     if list.is_empty() {
-        return Err(usage(
-            "no recipient: use -r, -R, -i or -p, or make a default identity with `wattlock keygen`",
-        ));
+        return Err(usage(format!(
+            "no recipient: use -r, -R, -i or -p, or make a default identity with {}",
+            making_own_identity()
+        )));
     }
     Ok(Recipients::with_prompt(list, Arc::new(Terminal))?)
 }

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::File;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -64,8 +64,20 @@ pub fn own_identity() -> Option<PathBuf> {
 /// What is said of the user's own identity where there is none.
 pub fn no_own_identity() -> String {
     own_identity().map_or_else(String::new, |path| {
-        format!("; there is no default identity at {}", Shown(&path))
+        format!(
+            "; there is no default identity at {}, where {} would make one",
+            Shown(&path),
+            making_own_identity()
+        )
     })
+}
+
+/// The command that makes the user's own identity, for a message. Without a terminal, it needs `-o`.
+pub fn making_own_identity() -> String {
+    match own_identity().filter(|_| !std::io::stdout().is_terminal()) {
+        Some(path) => format!("`wattlock keygen -o {}`", Shown(&path)),
+        None => "`wattlock keygen`".to_owned(),
+    }
 }
 
 /// The folder with the user's identity and recipients.

@@ -247,3 +247,46 @@ fn a_dry_run_shows_and_does_nothing() {
         assert_eq!(stdout(&shown), "");
     }
 }
+
+/// As in a Dockerfile: what `keygen` prints is in a log then, and no other command finds it.
+#[test]
+fn keygen_without_a_terminal_says_where_the_identity_went() {
+    let place = Place::new();
+    place.write("f", b"text");
+    let own = place.path("config/wattlock/identity.txt");
+    let advice = format!("`wattlock keygen -o {}`", own.display());
+    for words in [&["protect", "f"][..], &["unprotect", "f"]] {
+        let none = run(&place, words);
+        assert_exit(&none, 2);
+        assert!(stderr(&none).contains(&advice), "{}", stderr(&none));
+    }
+    let printed = run(&place, &["keygen"]);
+    assert_exit(&printed, 0);
+    assert!(stdout(&printed).contains("AGE-SECRET-KEY-1"));
+    let said = stderr(&printed);
+    assert!(said.contains("the identity (private key) went to standard output"), "{said}");
+    assert!(said.contains(&advice) && !said.contains("AGE-SECRET-KEY-1"), "{said}");
+
+    // What it advises works, where there is no folder yet.
+    assert_exit(&run(&place, &["keygen", "-o", own.to_str().unwrap()]), 0);
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&own), mode(own.parent().unwrap())), (0o600, 0o700));
+    assert_exit(&run(&place, &["protect", "f"]), 0);
+}
+
+#[test]
+fn keygen_warns_of_a_file_that_others_can_read() {
+    let place = Place::new();
+    for (mode, warns) in [(0o644, true), (0o640, true), (0o600, false)] {
+        let path = place.write("key", b"");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        let mut keygen = command(&place);
+        let made = keygen.arg("keygen").stdout(file).stderr(std::process::Stdio::piped());
+        let made = made.spawn().unwrap().wait_with_output().unwrap();
+        assert_exit(&made, 0);
+        let said = stderr(&made);
+        assert_eq!(said.contains(&format!("mode of the output is {mode:03o}")), warns, "{said}");
+        assert_eq!(said.contains("warning"), warns, "{said}");
+    }
+}
