@@ -38,7 +38,7 @@ fn copy(place: &Place) -> PathBuf {
 fn forward(place: &Place, name: &str, bytes: &[u8]) -> Output {
     let mut command = stream(place);
     command.args(["--framing", "ndjson", "--forward", &address(place), "-o"]);
-    with_input(command.arg(place.path(&format!("{name}/"))), bytes)
+    with_input(command.arg(place.path(format!("{name}/"))), bytes)
 }
 
 fn open(place: &Place, folder: &Path) -> Output {

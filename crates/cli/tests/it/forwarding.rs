@@ -205,9 +205,9 @@ fn a_store_reads_what_it_has_of_a_segment_once() {
     assert!(whole.len() > 2_000_000);
     // Without its end, as a forwarder leaves it that has more to come.
     let id = [7; 16];
-    fs::create_dir_all(place.path(&format!("near/{}", "07".repeat(16)))).unwrap();
+    fs::create_dir_all(place.path(format!("near/{}", "07".repeat(16)))).unwrap();
     let copy =
-        place.write(&format!("near/{}/000001.wls", "07".repeat(16)), &whole[..whole.len() - 20]);
+        place.write(format!("near/{}/000001.wls", "07".repeat(16)), &whole[..whole.len() - 20]);
     let near = store(&place, "near");
     let ask = || {
         let mut connection = UnixStream::connect(place.path("near.sock")).unwrap();

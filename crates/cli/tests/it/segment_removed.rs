@@ -68,8 +68,10 @@ fn a_segment_that_is_removed_without_acknowledgements_is_found_at_its_end() {
         Gateway::start_on_pipe(&place, &["--framing", "ndjson", "-o", logs.to_str().unwrap()]);
     pipe.write_all(b"a line\n").unwrap();
     wait_until("the line is written", || {
-        let first = logs.exists().then(|| segments(&logs)).unwrap_or_default();
-        first.first().is_some_and(|segment| segment.metadata().unwrap().len() > 100)
+        logs.exists()
+            && segments(&logs)
+                .first()
+                .is_some_and(|segment| segment.metadata().unwrap().len() > 100)
     });
     remove(&place);
     drop(pipe);

@@ -1,4 +1,5 @@
-//! Reads segments: all of one, or what its index shows to be wanted.
+//! Reads segments: all of one, or what its index shows to be wanted. It is long because all that a reader checks is in one
+//! place.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, TryLockError};
