@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use object_store::Error as StoreError;
+use object_store::client::HttpError;
 
 /// Why an operation on a store failed.
 #[derive(Debug, thiserror::Error)]
@@ -151,9 +152,16 @@ pub(crate) fn has_status(error: &StoreError, number: &str) -> bool {
     chain(error).any(|error| error.to_string().contains(&format!("status code: {number} ")))
 }
 
+/// What an error of a request says, if it is one of those that no other attempt changes.
+pub(crate) fn last_word(error: &HttpError) -> Option<io::Error> {
+    let source = std::error::Error::source(error)?;
+    let redirected = source.downcast_ref::<Redirected>().cloned().map(io::Error::other);
+    redirected.or_else(|| source.downcast_ref::<Busy>().copied().map(io::Error::other))
+}
+
 /// True if a connection failed, before or after the store did what was asked.
 pub(crate) fn is_transport(error: &StoreError) -> bool {
-    chain(error).any(|error| error.is::<object_store::client::HttpError>())
+    chain(error).any(|error| error.is::<HttpError>())
         && !chain(error).any(|error| error.is::<Busy>() || error.is::<Redirected>())
 }
 

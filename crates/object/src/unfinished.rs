@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use object_store::client::HttpRequestBody;
 use object_store::path::Path as Key;
@@ -15,6 +15,7 @@ use crate::client::{Client, request};
 use crate::error::{Error, element};
 use crate::origin::Origin;
 use crate::store::Requests;
+use crate::transport::PATIENCE;
 
 /// An upload that is not finished.
 #[derive(Clone, Debug)]
@@ -164,30 +165,39 @@ impl Requests {
         let url = signed.map_err(|error| crate::error::plain(&error))?;
         let client = self.client.as_ref().map_err(crate::error::plain)?;
         let mut wait = Duration::from_millis(100);
-        for _ in 0..MOST_ATTEMPTS {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
             let mut request = object_store::client::HttpRequest::new(HttpRequestBody::empty());
             *request.method_mut() = method.clone();
             *request.uri_mut() = url.as_str().parse().map_err(io::Error::other)?;
             request.headers_mut().extend(options.signed_headers.clone());
-            // The text of such an error may hold the signed address.
-            if let Ok(answer) = client.execute(request).await {
-                let status = answer.status().as_u16();
-                let body = answer.into_body().bytes().await.unwrap_or_default();
-                if status < 500 {
-                    return Ok((status, String::from_utf8_lossy(&body).into_owned()));
+            match client.execute(request).await {
+                Ok(answer) => {
+                    let status = answer.status().as_u16();
+                    let body = answer.into_body().bytes().await.unwrap_or_default();
+                    if status < 500 {
+                        return Ok((status, String::from_utf8_lossy(&body).into_owned()));
+                    }
+                }
+                // The text of any other error may hold the signed address.
+                Err(error) => {
+                    if let Some(last) = crate::error::last_word(&error) {
+                        return Err(last);
+                    }
                 }
             }
             tokio::time::sleep(wait).await;
-            wait *= 2;
+            wait = (wait * 2).min(LONGEST_WAIT);
         }
-        Err(io::Error::other("no usable answer from the store after 6 attempts"))
+        Err(io::Error::other("the store gave no usable answer for a minute"))
     }
 }
 
 /// How long the signature of a request is valid.
 const VALID: Duration = Duration::from_secs(300);
 
-const MOST_ATTEMPTS: usize = 6;
+/// Between two attempts.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 fn refused(status: u16, text: &str) -> io::Error {
     let code = element(text, "Code").unwrap_or("no reason given");

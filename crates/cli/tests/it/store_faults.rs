@@ -187,6 +187,7 @@ fn a_redirect_takes_no_credentials_along() {
     for args in [
         &["unprotect", "-i", "key.txt", "s3://bucket/a.wlk", "-o", "b"][..],
         &["protect", "-i", "key.txt", "-f", "a", "-o", "s3://bucket/b.wlk"],
+        &["doctor", "s3://bucket"],
     ] {
         let ended = s.wattlock(args).env("AWS_SESSION_TOKEN", "a-token").output().unwrap();
         assert_exit(&ended, 1);
