@@ -91,7 +91,7 @@ fn small_messages_take_little_more_than_the_window() {
 fn senders_that_read_no_answers_take_little_together() {
     let place = Place::new();
     let gateway = start(&place, &["--sync", "never"]);
-    let connections = flood(&place.path("in"), 100, &message(24, 200));
+    let connections = flood(&place.path("in"), 50, &message(24, 200));
     let peak = gateway.peak_memory();
     println!("deaf: {} MiB", peak >> 20);
     assert!(peak < 80 << 20, "{peak} bytes");
