@@ -129,7 +129,8 @@ OPENSSLS := $(foreach release,3.5 3.6 4.0,--openssl target/openssl-$(release))
 # A minute for each fuzz target.
 fuzz:
 	./.ci/prepare fuzz
-	for target in gcm_agree header kernels_agree metadata payload round_trip segments stream_reader stream_split tls_cbc; do \
+	for target in forward_store gcm_agree header kernels_agree key_files metadata payload round_trip segments sender_protocols stream_reader \
+		stream_split tls_cbc; do \
 		cargo +nightly fuzz run --release $$target -- -max_total_time=60 -rss_limit_mb=4096 || exit 1; \
 	done
 

@@ -62,7 +62,7 @@ pub use listener::Listener;
 pub use opening::{Opening, OpeningLimits, Unlock};
 pub use outlet::{Files, Outlet, Segments, Stdout};
 pub(crate) use peer::Peer;
-pub use protocol::Protocol;
+pub use protocol::{Heard, Protocol};
 pub use pump::{Stop, pump};
 pub use recorded::{FolderLimit, WhenFull};
 pub use recording::{EpochLimits, Recording, RecordingSettings};

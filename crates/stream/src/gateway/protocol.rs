@@ -1,10 +1,13 @@
 //! How senders speak: messages alone, or with acknowledgements.
 
 mod fluent;
+mod hear;
 mod numbered;
 mod relp;
 
 use std::borrow::Cow;
+
+pub use hear::Heard;
 
 use super::split::{Split, UnitFinder};
 use super::{Error, Next};
