@@ -13,6 +13,7 @@ use crate::address::Address;
 use crate::error::{self, Changed, NoRanges, Removed, plain};
 use crate::network::Network;
 use crate::store::Store;
+use crate::transport::MOST_WITHOUT_RANGES;
 
 /// Where the bytes of an object come from.
 pub(crate) struct Origin {
@@ -29,9 +30,6 @@ pub(crate) struct Version {
     /// Its first bytes; all of it if it is short, or if its server serves no ranges.
     pub start: Bytes,
 }
-
-/// The longest object that is read as a whole from a server that serves no ranges.
-pub(crate) const MOST_WITHOUT_RANGES: u64 = 64 << 20;
 
 impl Origin {
     /// Reads the first `len` bytes, and with them what the object is.

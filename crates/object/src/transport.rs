@@ -17,7 +17,6 @@ use object_store::{ClientOptions, Error as StoreError};
 use crate::error::{Busy, NoRanges, Redirected};
 use crate::listing::{self, ForeignKey};
 use crate::lock::lock;
-use crate::origin::MOST_WITHOUT_RANGES;
 
 /// Makes the clients of one store.
 #[derive(Clone)]
@@ -273,6 +272,9 @@ fn wait(retry_after: &str) -> Option<Duration> {
 
 /// How long a store that is busy is asked again.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The longest object that is read as a whole from a server that serves no ranges.
+pub(crate) const MOST_WITHOUT_RANGES: u64 = 64 << 20;
 
 /// Between two requests, also where the store asks for none.
 const SHORTEST_WAIT: Duration = Duration::from_millis(20);
