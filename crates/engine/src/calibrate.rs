@@ -4,12 +4,12 @@
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use wattlock_energy::{Sources, Watts};
+use wattlock_energy::{Energy, Sources, Watts};
 
 use crate::case::Case;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::fit::fit;
+use crate::fit::{Fit, fit};
 use crate::policy::Power;
 use crate::profile::{Joules, Profile, Residency};
 use subject::Subject;
@@ -53,7 +53,17 @@ impl Calibration<'_> {
     ///
     /// # Errors
     /// What the engine or the guard of the meters say.
-    pub fn run(mut self, mut progress: impl FnMut(Step)) -> Result<Vec<Profile>, Error> {
+    pub fn run(self, progress: impl FnMut(Step)) -> Result<Vec<Profile>, Error> {
+        self.run_within(MOST_APART, progress)
+    }
+
+    /// The same; joules are void where calls took more than `most_apart` times another time than
+    /// their line says.
+    fn run_within(
+        mut self,
+        most_apart: f64,
+        mut progress: impl FnMut(Step),
+    ) -> Result<Vec<Profile>, Error> {
         let mut subjects = self.subjects()?;
         let mut buffer = vec![0; subjects.iter().map(Subject::buffer_len).max().unwrap_or(0)];
         crate::crypto::random::fill(&mut buffer)
@@ -81,16 +91,18 @@ impl Calibration<'_> {
         let mut profiles = Vec::new();
         let mut spent = self.budget;
         for subject in &mut subjects {
-            let joules = match &mut self.sources {
+            let counted = match &mut self.sources {
                 Some(sources) if subject.can_be_counted() => {
                     progress(Step { spent, expected, counting: Some(subject.case()) });
                     spent += lead(self.window) + self.window;
-                    count(self.engine, subject, sources, self.window, &mut buffer)?
-                        .map(|joules| joules.with_idle(idle))
+                    Some(count(self.engine, subject, sources, self.window, &mut buffer)?)
                 }
                 _ => None,
             };
-            profiles.extend(profile(subject, joules, now));
+            profiles.extend(profile(subject, now, |line| {
+                let joules = counted?.joules(line, most_apart);
+                joules.map(|joules| joules.with_idle(idle))
+            }));
         }
         Ok(profiles)
     }
@@ -146,18 +158,39 @@ fn count(
     sources: &mut Sources,
     window: Duration,
     buffer: &mut [u8],
-) -> Result<Option<Joules>, Error> {
+) -> Result<Counted, Error> {
     let mut work = |window| {
         let started = Instant::now();
-        let mut bytes = 0;
+        let (mut bytes, mut calls) = (0, 0);
         while started.elapsed() < window {
             bytes += subject.once(engine, buffer)?;
+            calls += 1;
         }
-        Ok::<_, Error>(bytes)
+        Ok::<_, Error>(Counted { energy: None, bytes, calls, took: started.elapsed() })
     };
     work(lead(window))?;
-    let (bytes, counted) = sources.measure(|| work(window))?;
-    Ok(Joules::new(counted.sum(), bytes?))
+    let (counted, metered) = sources.measure(|| work(window))?;
+    Ok(Counted { energy: Some(metered.sum()), ..counted? })
+}
+
+/// What was done while joules were counted.
+struct Counted {
+    energy: Option<Energy>,
+    bytes: u64,
+    calls: u32,
+    took: Duration,
+}
+
+impl Counted {
+    /// The joules, unless the calls took another time than the line of their times says: beside other
+    /// programs they take longer, and the joules are also those of the others.
+    fn joules(self, line: &Fit, most_apart: f64) -> Option<Joules> {
+        let of_one = self.bytes.checked_div(self.calls.into())?;
+        let expected = line.time(of_one).as_secs_f64() * f64::from(self.calls);
+        let slower = self.took.as_secs_f64() / expected;
+        let agrees = (1.0 / most_apart..=most_apart).contains(&slower);
+        self.energy.filter(|_| agrees).and_then(|energy| Joules::new(energy, self.bytes))
+    }
 }
 
 /// How long the load runs before its window: four readings of the slowest meter, so that nothing of
@@ -166,8 +199,13 @@ fn lead(window: Duration) -> Duration {
     window / 10
 }
 
-fn profile(subject: &Subject, joules: Option<Joules>, now: u64) -> Option<Profile> {
+fn profile(
+    subject: &Subject,
+    now: u64,
+    joules: impl FnOnce(&Fit) -> Option<Joules>,
+) -> Option<Profile> {
     let fit = fit(subject.samples())?;
+    let joules = joules(&fit);
     Some(Profile {
         device: subject.device().to_owned(),
         case: subject.case(),
@@ -184,6 +222,9 @@ fn profile(subject: &Subject, joules: Option<Joules>, now: u64) -> Option<Profil
     })
 }
 
+/// How many times as long as the line says calls may take, or the line as they: clocks that fall
+/// under a steady load are within it.
+const MOST_APART: f64 = 1.25;
 /// Below this, a bad moment could be most of what a size is judged by.
 const FEWEST_ROUNDS: usize = 4;
 /// Above this, more of them add nothing.
@@ -259,21 +300,41 @@ mod tests {
     }
 
     /// Whether there are joules, and whether the idle power is known, when a counter shows these
-    /// readings: one to check that it can be read, then two at rest and two at work.
+    /// readings: one to check that it can be read, then two at rest and two at work. How long the calls
+    /// took does not count, for the machine may be busy.
     fn joules(case: &str, readings: [Option<u64>; 5]) -> Option<(String, bool)> {
         let (engine, cases) = (Engine::new(1), [Case::named(case).unwrap()]);
         let profile = (0..30).find_map(|_| {
-            let seconds = (0..).map(Duration::from_secs);
+            // Of a time to come: a reading that is due is taken, and these are all there are.
+            let seconds = (1000..).map(Duration::from_secs);
             let readings = seconds.zip(readings.map(|reading| reading.map(Microjoules)));
             let meter = FakeMeter::new("package-0", readings);
             let mut sources = Sources::of_meters(vec![Box::new(meter)]);
             let mut calibration = calibration(&engine, &cases);
             calibration.sources = Some(&mut sources);
-            calibration.run(drop).unwrap().pop()
+            calibration.run_within(f64::INFINITY, drop).unwrap().pop()
         });
         let joules = profile.unwrap().joules?;
         assert!(joules.bytes() > 0);
         Some((joules.energy().to_string(), joules.idle().is_some()))
+    }
+
+    #[test]
+    fn joules_are_void_where_the_calls_took_another_time_than_their_line() {
+        let line = Fit { startup: Duration::from_millis(1), bytes_per_second: 1e9, spread: 0.01 };
+        // A call of 9 MB takes 10 ms.
+        let counted = |calls: u32, took: u64| {
+            let energy = Energy::measured("package-0", Microjoules(20_000_000), Microjoules(1));
+            let bytes = u64::from(calls) * 9_000_000;
+            Counted { energy: Some(energy), bytes, calls, took: Duration::from_millis(took) }
+        };
+        let joules = |calls, took| counted(calls, took).joules(&line, MOST_APART);
+        assert_eq!(joules(200, 2000).unwrap().bytes(), 1_800_000_000);
+        // At lower clocks under load; beside another program, and where the line itself was.
+        assert!(joules(200, 2400).is_some());
+        assert_eq!(joules(200, 4000), None);
+        assert_eq!(joules(200, 1000), None);
+        assert_eq!(joules(0, 2000), None);
     }
 
     #[test]
