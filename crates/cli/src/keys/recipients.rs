@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wattlock_file::{
-    Passphrase, Recipient, Recipients, Shown, UnusableKey, looks_private, without_byte_order_mark,
+    Passphrase, Prompt, Recipient, Recipients, Shown, UnusableKey, looks_private,
+    without_byte_order_mark,
 };
 use wattlock_host::exit::usage;
 
@@ -60,7 +61,8 @@ pub fn recipients(
             making_own_identity()
         )));
     }
-    Ok(Recipients::with_prompt(list, Arc::new(Terminal))?)
+    let prompt: Arc<dyn Prompt> = Arc::new(Terminal);
+    Ok(Recipients::with_prompt(list, &prompt)?)
 }
 
 /// The file with the recipients of that name.

@@ -29,14 +29,18 @@ impl Recipients {
     /// [`Error::Usage`] if there are none, or more than [`MAX_RECIPIENTS`], or if one needs a plugin
     /// whose program is not installed. Sealing fails for more than 673 post-quantum ones, too.
     pub fn new(list: Vec<Recipient>) -> Result<Self, Error> {
-        Self::with_prompt(list, Arc::new(NoPrompt))
+        let prompt: Arc<dyn Prompt> = Arc::new(NoPrompt);
+        Self::with_prompt(list, &prompt)
     }
 
     /// The same; `prompt` asks what plugins want to know.
     ///
     /// # Errors
     /// As [`Recipients::new`].
-    pub fn with_prompt(recipients: Vec<Recipient>, prompt: Arc<dyn Prompt>) -> Result<Self, Error> {
+    pub fn with_prompt(
+        recipients: Vec<Recipient>,
+        prompt: &Arc<dyn Prompt>,
+    ) -> Result<Self, Error> {
         if recipients.is_empty() {
             return Err(Error::usage("there is no recipient"));
         }
@@ -52,7 +56,7 @@ impl Recipients {
         }
         let plugins = of_plugins.iter().map(|recipient| recipient.plugin());
         let plugins = plugins.chain(of_identities.iter().map(|identity| identity.plugin()));
-        let asking = Asking::new(&prompt);
+        let asking = Asking::new(prompt);
         // Each is asked once for all of its recipients.
         for plugin in plugins.collect::<BTreeSet<_>>() {
             let plugin =

@@ -161,8 +161,8 @@ fn a_table_names_both_openssls_of_a_process() {
         };
         let [old, new] = [("3.0.19", Multiblock::Offered), ("4.1.0", Multiblock::Untested)]
             .map(|(version, multiblock)| (version.to_owned(), multiblock));
-        assert_eq!(loaded("3.0.19"), [old.clone()]);
-        assert_eq!(loaded("3.0.19"), [old.clone()]);
+        assert_eq!(loaded("3.0.19"), std::slice::from_ref(&old));
+        assert_eq!(loaded("3.0.19"), std::slice::from_ref(&old));
         assert_eq!(loaded("4.1.0"), [new.clone(), old.clone()]);
         assert_eq!(loaded("4.1.0"), [new, old]);
     });

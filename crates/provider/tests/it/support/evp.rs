@@ -250,8 +250,10 @@ fn last_error(api: &Api) -> Option<Raised> {
     if code == 0 {
         return None;
     }
+    // SAFETY: it may be called with any code.
+    let reason = unsafe { (api.ERR_reason_error_string)(code) };
     // SAFETY: OpenSSL gives null or a text that ends.
-    let reason = unsafe { owned((api.ERR_reason_error_string)(code)) };
+    let reason = unsafe { owned(reason) };
     Some(Raised { reason, text })
 }
 
