@@ -20,6 +20,6 @@ fuzz_target!(|data: &[u8]| {
     }
     if let Ok(list) = Recipient::parse_list(text) {
         assert!(!list.recipients.is_empty());
-        assert!(list.recipients.len() + list.unsupported.len() <= lines);
+        assert!(list.recipients.len() + list.unusable.len() <= lines);
     }
 });

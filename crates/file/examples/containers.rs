@@ -33,8 +33,8 @@ fn main() -> Result<(), Error> {
     let identity = NativeIdentity::generate();
     let list = format!("# recipients.txt\n{}\n", identity.recipient().text().unwrap_or_default());
     let list = Recipient::parse_list(&list)?;
-    for (line, kind) in &list.unsupported {
-        println!("line {line}: an SSH key of type {kind}, whose owner cannot open this");
+    for key in &list.unusable {
+        println!("line {}: {}; its owner cannot open this", key.line, key.what);
     }
     let file = IdentityFile::parse(identity.to_text().as_bytes(), "key", Arc::new(NoPrompt), 22)?;
     let identities = Identities::new(file.into_identities()?);
