@@ -75,7 +75,7 @@ emulate: prepare
 
 # What needs no running: form, lints (of all, and of the primitives alone, without features), structure, links and code blocks of the documentation, that the
 # fuzz targets build, a program outside of the workspace that uses the libraries, and what dependencies may be: their licences, sources and names
-# (deny.toml). Advisories are not checked: their database is a git repository, which not every machine reaches.
+# (deny.toml). Advisories are not checked here: that needs their database, a git repository.
 check: prepare
 	cargo fmt --all --check
 	cargo fmt --manifest-path testing/outside/Cargo.toml --check

@@ -103,8 +103,10 @@ fn about_stdout() {
     let own = keys::making_own_identity();
     let Ok(status) = fstat(std::io::stdout()) else { return };
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
-        say!("the identity (private key) went to standard output, and is not the default one");
-        tell!("  {own} writes the default one to its file, and -o FILE one to another");
+        say!(
+            "the identity (private key) went to standard output; it was not saved as the default identity"
+        );
+        tell!("  to save the default identity, run {own}; to write to another file, use -o FILE");
     } else if status.st_mode & 0o077 != 0 {
         say!(
             "warning: others can read the identity (private key): the mode of the output is {:03o}",

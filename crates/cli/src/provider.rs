@@ -49,7 +49,10 @@ fn config(args: &args::ProviderConfig) -> Ended {
     let system = system
         .map_err(|why| anyhow!("cannot add the provider to the system's configuration: {why}"))?;
     if system.is_none() {
-        say!("no file at {}: the configuration has no policies of the system", Shown(&file));
+        say!(
+            "warning: {} does not exist; the configuration contains no system policies",
+            Shown(&file)
+        );
     }
     let configuration = Configuration {
         module: &module,

@@ -141,7 +141,7 @@ impl Stores {
                 continue;
             }
             let why = format!("{why}; rename it in the store");
-            let error = Error::io("use the key of", &name)(std::io::Error::other(why));
+            let error = Error::io("address the object", &name)(std::io::Error::other(why));
             found.failed.push((name, error));
         }
     }

@@ -278,8 +278,8 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
     {
         let shown = Shown(path);
         return Err(usage(format!(
-            "{shown} is an input, and inputs are named only with --open; to encrypt it: wattlock stream ... \
-             < {shown} > {shown}.wls; to decrypt it: wattlock stream --open ... {shown}"
+            "cannot use {shown} as an input: paths require --open; to encrypt it, use wattlock stream -r RECIPIENT \
+             < {shown} > {shown}.wls; to decrypt it, use wattlock stream --open -i IDENTITY {shown}"
         )));
     }
     if args.store
@@ -288,8 +288,8 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
         && !(matches!(address, Address::Tls(_)) && args.tls_client_ca.is_some())
     {
         return Err(usage(
-            "--store accepts forwarders of other machines with client certificates only: use tls: with \
-             --tls-client-ca, a loopback address or a Unix socket",
+            "--store requires client certificates for connections from other machines: use tls:HOST:PORT with \
+             --tls-client-ca, or listen on a loopback address or a Unix socket",
         ));
     }
     if !args.insecure {

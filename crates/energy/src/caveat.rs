@@ -118,10 +118,10 @@ impl Caveat {
                 "a meter did not answer in time; see wattlock doctor, and look for errors in dmesg"
             }
             Self::PartExceedsWhole => {
-                "a meter of the whole machine showed less than a part of it took, and is not believed"
+                "psys or a whole-machine meter read less than a component; its reading is not used"
             }
             Self::GpuOverlapUnknown => {
-                "nothing shows whether psys includes the GPU: the sum spans both, without it and with it"
+                "it is unknown whether psys includes the GPU; the energy range covers both cases"
             }
         }
     }

@@ -134,9 +134,9 @@ impl Lease {
             HeldBy::Setting => Ok(()),
             HeldBy::Other => {
                 let by = format!(
-                    "an unknown limit of {old} kHz (no cooling device, no bios_limit, none of \
-                     intel_pstate); the setting that it hides cannot be read and is {old} kHz now, \
-                     not above what was shown; raise it yourself if it was higher"
+                    "an unknown limit of {old} kHz (no cooling device, bios_limit or intel_pstate limit explains \
+                     it). The setting behind it cannot be read and is {old} kHz now; set it again if it was \
+                     higher"
                 );
                 Err(Error::Limited { knob: knob.id().to_owned(), by })
             }

@@ -52,7 +52,7 @@ pub(crate) fn check(runtime: &Runtime) -> Result<(), String> {
     let result = checked.entry(runtime.name).or_insert_with(|| {
         let result = load_in_child(runtime);
         if let Err(why) = &result {
-            say!("{} is left out: {why}", runtime.title);
+            say!("{} is left out: {why}; update or remove the driver", runtime.title);
         }
         result
     });

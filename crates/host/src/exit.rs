@@ -267,9 +267,8 @@ fn is_null(file: impl AsFd) -> bool {
     })
 }
 
-/// Ends the program, if `error` is that nobody reads the pipe `output` any more, as `cat` ends:
-/// by SIGPIPE and without a message. `wattlock unprotect file | head` is neither a failure nor an
-/// input that was tampered with; whoever asks finds the signal, which a shell reports as 141.
+/// Ends the program by SIGPIPE, without a message, if `error` is a broken pipe and `output` has no
+/// reader. A shell reports 141. So `wattlock unprotect -o- file | head` is not reported as a failure.
 pub fn end_if_closed(error: &(dyn std::error::Error + 'static), output: impl AsFd) {
     let is_broken = |error: &(dyn std::error::Error + 'static)| {
         let error = error.downcast_ref::<std::io::Error>();

@@ -60,8 +60,8 @@ pub(crate) struct UploadGone;
 /// No credentials in the environment and the files, and none from the machine itself.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error(
-    "no credentials were found: set the variables of the store's tools, such as AWS_ACCESS_KEY_ID and \
-     AWS_SECRET_ACCESS_KEY, or AWS_PROFILE (this machine's metadata service gives none either)"
+    "no credentials were found in the environment, the configuration files or the metadata service of this \
+     machine; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or the variables of your store's tools"
 )]
 pub(crate) struct NoCredentials;
 
@@ -70,9 +70,9 @@ pub(crate) struct NoCredentials;
 #[error("the server does not support range requests, and the object is larger than 64 MiB")]
 pub(crate) struct NoRanges;
 
-/// A store that asked to be left alone for longer than it is waited for.
+/// A busy store whose `Retry-After` exceeds the time for retries, 60 s.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the store is busy (status {status}) and asks to try again in {} s", wait.as_secs())]
+#[error("the store is busy (status {status}); run the command again in {} s", wait.as_secs())]
 pub(crate) struct Busy {
     pub status: u16,
     pub wait: Duration,

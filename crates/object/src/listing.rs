@@ -94,7 +94,7 @@ fn foreign(entry: &[u8], name: &[u8]) -> Option<ForeignKey> {
     let (text, _) = split(rest, b"</")?;
     let key = unescaped(text);
     let why = if !attributes.is_empty() {
-        "it holds characters that no address can"
+        "its key has a character that an address cannot hold"
     } else {
         broken_rule(&key)?
     };
@@ -103,20 +103,20 @@ fn foreign(entry: &[u8], name: &[u8]) -> Option<ForeignKey> {
 
 /// Which rule of addresses a key breaks.
 fn broken_rule(key: &[u8]) -> Option<&'static str> {
-    let Ok(text) = str::from_utf8(key) else { return Some("it is not UTF-8") };
+    let Ok(text) = str::from_utf8(key) else { return Some("its key is not UTF-8") };
     if text.bytes().any(|byte| byte.is_ascii_control()) {
-        return Some("it holds a control character");
+        return Some("its key has a control character");
     }
     // One that ends with a slash stands for a folder.
     let parts = text.strip_suffix('/').unwrap_or(text);
     if parts.split('/').any(str::is_empty) {
-        return Some("it has an empty part (//)");
+        return Some("its key has an empty part (//)");
     }
     if parts.split('/').any(|part| [".", ".."].contains(&part)) {
-        return Some("it has a part . or ..");
+        return Some("its key has a part . or ..");
     }
     let is_same = Key::parse(text).is_ok_and(|key| key.as_ref() == parts);
-    (!is_same).then_some("it cannot be addressed")
+    (!is_same).then_some("its key cannot be written as an address")
 }
 
 /// The bytes that a text of XML stands for.

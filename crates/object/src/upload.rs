@@ -281,7 +281,8 @@ impl Upload {
         if !self.overwrite {
             self.check_is_new()?;
         }
-        let _beginning = Beginning::new().ok_or_else(|| io::Error::other("the program ends"))?;
+        let _beginning = Beginning::new()
+            .ok_or_else(|| io::Error::other("the upload was not started: the program is ending"))?;
         let key = &self.address.key;
         let parts = self.store.parts.as_ref();
         let parts = parts.expect("an upload is made for a store that takes parts");

@@ -62,9 +62,9 @@ errors! {
     /// A parameter has a type or size that it cannot have.
     Parameter = FAILED_TO_GET_PARAMETER, "a parameter has a wrong type or size";
     /// A value does not fit into the place that the caller gave.
-    ParameterPlace = FAILED_TO_SET_PARAMETER, "a parameter cannot hold the value";
+    ParameterPlace = FAILED_TO_SET_PARAMETER, "the buffer of a parameter is too small for its value";
     /// `num` without key stream that could have been used.
-    NoKeyStream = PASSED_INVALID_ARGUMENT, "num has no key stream to count in";
+    NoKeyStream = PASSED_INVALID_ARGUMENT, "num cannot be set: the cipher has no key stream yet";
     /// A tag that is empty, too long, or set while sealing or read while opening.
     Tag = INVALID_TAG, "invalid tag";
     /// Opening ended before the tag was set.

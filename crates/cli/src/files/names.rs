@@ -129,8 +129,8 @@ impl Names<'_> {
         }
         let names = self.open(file)?;
         say!(
-            "warning: the names are hidden with the key in {}, which was there before this run; who made that file can \
-             read them: if it was neither you nor somebody that you trust, use another --out-dir",
+            "warning: the names are encrypted with the key in {}, which existed before this run; its creator can \
+             read them; if you do not trust the creator, use another --out-dir",
             Shown(file)
         );
         Ok(names)

@@ -87,8 +87,8 @@ impl Findings {
                 self.report_always(&format!("cannot forward to {who}: {why}; retrying"));
             }
             Notice::OtherKey { who, path } => self.report_always(&format!(
-                "{path}: {who} has another key file of this epoch, and keeps both: this one was rekeyed, or one \
-                 of them is damaged"
+                "{path}: {who} has another key file of this epoch and keeps both: this one was rekeyed, one of \
+                 the two is damaged, or two folders have the same file `id`"
             )),
             Notice::FolderFailed { folder, why } => {
                 self.note(FAILURE);
@@ -106,8 +106,9 @@ impl Findings {
                 self.report_always(&format!("{path}: {}", chain(&problem)));
             }
             Notice::Damaged { path, at } => self.report_always(&format!(
-                "{path}: an earlier run wrote this segment, which is damaged at byte {at}; it is kept as it is. \
-                 To read what is whole: wattlock stream --open --from 1970-01-01"
+                "{path}: an earlier run wrote this segment, which is damaged at byte {at}; it is kept unchanged. \
+                 To read the intact records: wattlock stream --open --from 1970-01-01 -i IDENTITY FOLDER \
+                 (or --key-file KEY)"
             )),
             Notice::Unended { path, records, why } => self.report(&match why {
                 Unended::Killed => format!(

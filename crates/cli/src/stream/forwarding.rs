@@ -197,12 +197,12 @@ impl Served {
             }
             Stored::OtherKey { path, kept } => self.findings.report(&match kept {
                 Some(kept) => format!(
-                    "{}: a forwarder sent other bytes for this key file; they are kept beside it as {kept}",
+                    "{}: a forwarder sent different bytes for this key file; they are kept beside it as {kept}",
                     Shown(&path)
                 ),
                 None => format!(
-                    "{}: a forwarder sent other bytes for this key file, and as many are kept beside it as may \
-                     be; they were refused",
+                    "{}: a forwarder sent a different key file for this epoch; it was refused, because 16 \
+                     additional ones are kept already; remove those that open no segment",
                     Shown(&path)
                 ),
             }),

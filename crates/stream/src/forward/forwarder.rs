@@ -25,9 +25,10 @@ pub struct Forwarder {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Looks at a key file before it is sent, with the bytes that it holds. Returns its key if it can be opened here.
+/// Checks the content of a key file before it is sent. Returns its key, or `None` if it cannot be opened here.
 ///
-/// Its error is that these bytes are no key file.
+/// # Errors
+/// If the bytes are not a key file.
 pub type CheckKey = dyn Fn(&KeyFile, &[u8]) -> Result<Option<SessionKey>, BoxedError> + Send + Sync;
 
 type BoxedError = Box<dyn std::error::Error + Send + Sync>;

@@ -26,11 +26,12 @@ pub(super) fn check(folder: &Path, certificate: Option<&Certificate>) -> io::Res
     }
     let names: Vec<_> = owner.lines().map(|line| line.escape_debug().to_string()).collect();
     let shown = match &own {
-        None => "this connection shows none",
+        None => "this connection has none",
         Some(_) => "this is another",
     };
     let why = format!(
-        "its file `id` is that of another forwarder: the folder belongs to the certificate of {}, and {shown}",
+        "the folder belongs to the certificate of {}, and {shown}; use that certificate, give the forwarder's folder \
+         an `id` of its own, or remove the file `owner` in the store's folder to hand it over",
         names.join(", ")
     );
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))

@@ -42,7 +42,7 @@ pub struct Sender<'a> {
 /// What a store did.
 #[derive(Debug)]
 pub enum Stored {
-    /// So many more bytes of segments are durable.
+    /// The number of segment bytes that became durable.
     Bytes(u64),
     /// A key file is another than the one that is there, which is not replaced.
     OtherKey {
@@ -69,8 +69,8 @@ impl Store {
     /// Serves one forwarder to its end. `stored` hears what is done.
     ///
     /// # Errors
-    /// That it breaks the protocol, uses the identity of another, or the disk or connection fails. What it was told is
-    /// durable is.
+    /// If the forwarder breaks the protocol or uses an `id` that belongs to another certificate, or if the disk or the
+    /// connection fails. Acknowledged bytes stay durable.
     pub fn serve(
         &self,
         connection: impl Read + Write,

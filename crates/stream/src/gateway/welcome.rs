@@ -18,14 +18,14 @@ pub trait Welcome: Send + Sync {
     /// Looks at what a caller has shown so far.
     fn admit(&self, caller: &Caller) -> Admission;
 
-    /// What says whether a token belongs to a caller that is served for its certificate; `None` if there are no tokens.
+    /// Returns a check of tokens for a caller identified by its certificate; `None` if there are no tokens.
     fn token_check(&self, caller: &Caller) -> Option<Box<TokenCheck>> {
         let _ = caller;
         None
     }
 }
 
-/// True for a token of the caller.
+/// Returns true if a token belongs to the caller's tenant.
 pub type TokenCheck = dyn Fn(&[u8]) -> bool + Send;
 
 /// Someone who has connected.
@@ -228,7 +228,7 @@ const NO_TOKEN: &str =
     "it has no certificate in the list of tenants, and sent no line with a token";
 
 const OTHER_TOKEN: &str =
-    "it sent a token besides its certificate that does not belong to the same tenant";
+    "its token and its certificate belong to different tenants, or the token to none";
 
 /// Bytes of the longest line with a token, and what may come with it.
 const LONGEST_LINE: usize = 1024;

@@ -73,12 +73,12 @@ pub enum Error {
     Damaged(u64),
     /// Bytes are damaged, and whole batches follow.
     #[error(
-        "the segment is damaged at byte {0}, and more follows: --from 1970-01-01 opens what is whole \
-         behind that, too"
+        "the segment is damaged at byte {0}, and intact records follow; to read them, use wattlock stream \
+         --open with --from 1970-01-01"
     )]
     DamagedWithin(u64),
     /// Its index is not that of its records.
-    #[error("the index of the segment does not fit its records; all of them were read")]
+    #[error("the index of the segment does not match its records; all records were read")]
     Index,
     /// It was opened before: it is the same segment under another name.
     #[error("it is a copy of a segment that was opened before")]
@@ -100,8 +100,8 @@ pub enum Error {
     Conflict(String),
     /// A store has as many other key files of the epoch as it keeps.
     #[error(
-        "{who} keeps other key files of epoch {epoch} already, and no more of them, and this segment is not \
-         forwarded: remove those there that open nothing"
+        "cannot forward the segment to {who}: the store already keeps 16 additional key files of epoch {epoch}, \
+         the most; remove the ones in its keys/ folder that open no segment"
     )]
     TooManyKeys {
         /// The epoch.
