@@ -9,7 +9,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use crate::{names, signal, skip};
+use crate::place::names;
+use crate::programs::signal;
+use crate::skips::skip;
 
 /// Starts `command` with `input` on its standard input, which stays open. When this returns, the
 /// program has read all but the last 64 KiB of it, and waits for more.

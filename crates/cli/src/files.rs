@@ -142,7 +142,11 @@ fn keep_inputs(found: &Found) -> anyhow::Result<()> {
     if existing.is_empty() {
         return Ok(());
     }
-    let inputs: HashSet<_> = found.tasks.iter().filter_map(|task| identity(&task.input)).collect();
+    // An input that is a link is the file that it leads to, and the link itself.
+    let followed = |path: &Path| path.metadata().ok().map(|status| (status.dev(), status.ino()));
+    let inputs = found.tasks.iter().map(|task| &*task.input);
+    let inputs: HashSet<_> =
+        inputs.flat_map(|path| [identity(path), followed(path)]).flatten().collect();
     match existing.iter().find(|(_, file)| inputs.contains(file)) {
         Some((task, _)) => Err(usage(format!(
             "{} would become {}, which is another input; leave out --force, or write to another \

@@ -73,7 +73,12 @@ pub(crate) fn choose<M>(sources: &[Source], candidates: Vec<Candidate<M>>) -> Ch
         }
         let (status, why, fix) = match (candidate.meter, group) {
             (Err(obstacle), _) => {
-                if accelerator && obstacle.status == Status::Unavailable && apart {
+                let is_missing = accelerator && obstacle.status == Status::Unavailable;
+                if is_missing && parts.is_some() {
+                    // The packages, which may stand in for the whole, do not see it.
+                    missing_parts.push(candidate.domain.clone());
+                }
+                if is_missing && apart {
                     chosen.coverage = Coverage::WithoutAccelerators;
                 } else if used {
                     missing.push(candidate.domain.clone());

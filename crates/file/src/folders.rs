@@ -58,7 +58,7 @@ impl Folders {
     /// No folder allows more than the one it is made after, at any time: it is the user's alone
     /// until its group is set. What its own user is denied is set by [`NewFolders::finish`].
     ///
-    /// A link below what was named is not followed: the outputs below it fail by themselves.
+    /// A link below what was named is not followed: the outputs below it fail by themselves, as those below a file do.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -76,6 +76,8 @@ impl Folders {
             }
             match self.make_one(folder, within, &mut made) {
                 Ok(()) | Err(Error::Link(_)) => {}
+                // A file is there: the same.
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotADirectory => {}
                 Err(error) => return Err(error),
             }
         }

@@ -87,8 +87,8 @@ fn load_in_child(runtime: &Runtime) -> Result<(), String> {
     let Ok(mut child) = started else { return Ok(()) };
     let status = ended(&mut child).ok().flatten();
     if status.is_none() {
-        // What hangs has a time limit in this process, too.
-        child.kill().and_then(|()| child.wait()).ok();
+        // What hangs has a time limit in this process, too. One that hangs in the kernel does not end at all.
+        child.kill().and_then(|()| ended(&mut child)).ok();
     }
     match status.and_then(|status| status.signal()) {
         Some(signal) => Err(format!(

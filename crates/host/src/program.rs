@@ -25,6 +25,12 @@ pub fn start(name: &'static str) {
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), ..limit });
 }
 
+/// Lets commands that the program starts open its files by `/proc/PID/fd`, which Linux keeps from all but
+/// root while a process is not dumpable. For commands that hold no key of a user.
+pub fn let_children_open_files() {
+    let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+}
+
 /// Gives the commands that are started from now on the limit of core files that this program was
 /// started with: the command of a user is not to notice that Wattlock runs it.
 pub(crate) fn restore_core_limit() {

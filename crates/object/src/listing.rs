@@ -125,8 +125,11 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut rest = text;
     while let Some((before, after)) = split(rest, b"&") {
         bytes.extend_from_slice(before);
-        let reference = split(after, b";")
-            .and_then(|(name, after)| Some((referenced(str::from_utf8(name).ok()?)?, after)));
+        // The longest is `&#x10FFFF;`, with some zeros in front.
+        let near = &after[..after.len().min(16)];
+        let reference = split(near, b";").and_then(|(name, _)| {
+            Some((referenced(str::from_utf8(name).ok()?)?, &after[name.len() + 1..]))
+        });
         match reference {
             Some((character, after)) => {
                 bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());

@@ -178,7 +178,7 @@ impl Transport {
             let Some(wait) = after.and_then(|after| wait(after.to_str().ok()?)) else {
                 return Ok(answer);
             };
-            if begun.elapsed() + wait > PATIENCE {
+            if begun.elapsed().saturating_add(wait) > PATIENCE {
                 return Err(HttpError::new(HttpErrorKind::Unknown, Busy { status, wait }));
             }
             tokio::time::sleep(wait).await;

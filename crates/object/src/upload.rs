@@ -1,7 +1,7 @@
 //! A new object, sent in parts while it is written.
 //!
 //! What was sent once is never made again: a part keeps its bytes until the store has acknowledged them, and
-//! a retry sends the same.
+//! a retry sends the same. It is long because it holds all of an upload, from its beginning to its end or abort.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};

@@ -33,7 +33,7 @@ pub use read::{Segment, Selection};
 pub use scan::Tail;
 
 pub(crate) use folder::{Recovered, Recovery, WholeLen, whole_len};
-pub(crate) use key_folder::{Kept, MAX_LEN as LONGEST_KEY};
+pub(crate) use key_folder::{Kept, MAX_LEN as LONGEST_KEY, name_new};
 pub(crate) use payload::{Payload, Recorded};
 pub(crate) use read::Records;
 pub(crate) use write::{SegmentFile, check_place, record_to_seal, sealed_record, written};

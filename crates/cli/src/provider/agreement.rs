@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use anyhow::{Context, bail};
 use serde::Serialize;
 use wattlock_host::exit::unavailable;
+use wattlock_host::program;
 use wattlock_provider::configuration::Configuration;
 use wattlock_provider::statistics::{Counts, Loaded, Path as Way, SharedTable};
 
@@ -87,6 +88,7 @@ impl OpenSsl {
                 unavailable(format!("no program at {program}: {error}; --openssl names its file"))
             })?,
         };
+        program::let_children_open_files();
         let statistics = SharedTable::new().context("cannot make a memory file")?;
         let configuration = directory.join("openssl.cnf");
         let setting = statistics.setting();

@@ -57,7 +57,9 @@ pub fn run(args: &args::Stream, segments: &Segments) -> Ended {
     });
     runtime.shutdown_background();
     if let Err(error) = opened? {
-        exit::end_if_closed(&error, std::io::stdout());
+        if args.connect.is_none() {
+            exit::end_if_closed(&error, std::io::stdout());
+        }
         say!("{}", chain(&error));
         findings.note(FAILURE);
     }

@@ -391,7 +391,7 @@ fn conclude(
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
     let undelivered = undelivered + load(&counters.kept);
     if let Some(error) = &failure {
-        if args.listen.is_none() {
+        if args.listen.is_none() && args.connect.is_none() {
             exit::end_if_closed(error, std::io::stdout());
         }
         say!("{}", chain(error));

@@ -245,11 +245,12 @@ pub fn rekey(how: &Rekey<'_>, path: &Path, target: &Path) -> Result<Done, Error>
                     &format!("the key of epoch {epoch} was removed"),
                 ));
             }
-            found => files.extend(found),
+            found if found.iter().all(|file| file.kind == KeyKind::Salt) => {
+                return Err(Error::usage("it was sealed with --key-file, and has no recipients"));
+            }
+            // A salt beside a container was sent to this folder by another machine.
+            found => files.extend(found.into_iter().filter(|file| file.kind == KeyKind::Container)),
         }
-    }
-    if files.iter().any(|file| file.kind == KeyKind::Salt) {
-        return Err(Error::usage("it was sealed with --key-file, and has no recipients"));
     }
     let (mut bytes_in, mut bytes_out, mut rekeyed) = (0, 0, 0);
     for KeyFile { path: key, .. } in files {

@@ -1,4 +1,5 @@
-//! `wattlock measure` and `wattlock doctor`, on machines made of files.
+//! `wattlock measure` and `wattlock doctor`, on machines made of files. It is long because it lists what a
+//! report may hold.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;

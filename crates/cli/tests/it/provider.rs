@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
-use wattlock_testing::{free_port, has_program, skip, wait_until};
+use wattlock_testing::{free_port, has_program, skip, wait_until, wattlock_path};
 
 use crate::support::{Place, assert_exit, is_root, stderr, stdout, wattlock};
 
@@ -418,6 +418,26 @@ fn stats_name_both_openssls_of_a_process() {
     let service = &stats(&name)["services"][0];
     assert!(service["openssl"].as_str().unwrap().starts_with("3.5."), "{service}");
     assert_eq!(service["earlier_openssl"]["openssl"], system.as_str(), "{service}");
+}
+
+/// The counters of the check are a file of this process, which is not dumpable otherwise: OpenSSL in a child opens it.
+#[test]
+fn an_ordinary_user_can_check_the_provider() {
+    let Some(module) = module() else { return };
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let copy = place.path("d/provider.so");
+    fs::copy(module, &copy).unwrap();
+    let ran = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(wattlock_path())
+        .args(["provider", "check", "--provider"])
+        .arg(&copy)
+        .output()
+        .unwrap();
+    assert_exit(&ran, 0);
 }
 
 /// Node.js reads another section: `provider check` says so, and what helps.

@@ -1,4 +1,5 @@
-//! Objects in a store that fails, and programs that are ended while they use one.
+//! Objects in a store that fails, and programs that are ended while they use one. It is long because it
+//! lists what a store may do.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeMap;

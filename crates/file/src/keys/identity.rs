@@ -63,7 +63,7 @@ impl age::Identity for SshIdentity {
             return None;
         }
         let unwrapped = self.key.unwrap_stanza(stanza);
-        if unwrapped.is_none() && self.asking.take_unanswered() {
+        if unwrapped.is_none() && self.asking.is_unanswered() {
             let unanswered = Unanswered { name: self.name.clone() };
             return Some(Err(DecryptError::Io(io::Error::other(unanswered))));
         }

@@ -55,9 +55,9 @@ impl Asking {
         Self { prompt: Arc::clone(prompt), is_unanswered: Arc::default() }
     }
 
-    /// True if a passphrase was asked for in vain since the last call.
-    pub fn take_unanswered(&self) -> bool {
-        self.is_unanswered.swap(false, Ordering::SeqCst)
+    /// True once a passphrase was asked for in vain.
+    pub fn is_unanswered(&self) -> bool {
+        self.is_unanswered.load(Ordering::SeqCst)
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::gateway::Certificate;
+use crate::segment::name_new;
 
 /// Refuses a forwarder whose certificate is another than the one that first used the folder. That one is noted in the
 /// folder; until then, whoever comes may use it.
@@ -46,9 +47,7 @@ fn claim(folder: &Path, path: &Path, own: &str) -> io::Result<String> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&new)?;
     file.write_all(own.as_bytes())?;
     file.sync_all()?;
-    let linked = fs::hard_link(&new, path);
-    fs::remove_file(&new)?;
-    match linked {
+    match name_new(&new, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::read_to_string(path),
         linked => linked.and_then(|()| lock.sync_all()).map(|()| own.to_owned()),
     }

@@ -144,9 +144,7 @@ impl KeyFolder {
                 }
             }
             write(File::create(&new)?, bytes)?;
-            let linked = fs::hard_link(&new, self.path.join(&own));
-            fs::remove_file(&new)?;
-            linked?;
+            name_new(&new, &self.path.join(&own))?;
             self.sync()?;
             return Ok(if number == 0 { Kept::Whole } else { Kept::Beside(own) });
         }
@@ -173,6 +171,27 @@ impl KeyFile {
     pub(crate) fn sent_name(&self) -> String {
         name(self.epoch, self.kind)
     }
+}
+
+/// Gives the whole file at `new` its name, which no file has: by a link, and by a rename where the file system has no
+/// links. The caller holds the folder's lock.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`], which leaves no file at `new`; that the system refuses something.
+pub(crate) fn name_new(new: &Path, name: &Path) -> io::Result<()> {
+    let linked = fs::hard_link(new, name);
+    match &linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            if fs::symlink_metadata(name)
+                .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+            {
+                return fs::rename(new, name);
+            }
+        }
+        _ => {}
+    }
+    fs::remove_file(new)?;
+    linked
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use wattlock_engine::Lane;
 use wattlock_gpu::{RUNTIMES, Runtime};
 use wattlock_host::exit::unavailable;
+use wattlock_host::program;
 use wattlock_provider::configuration::{Configuration, TUNABLES};
 use wattlock_provider::statistics::{SharedTable, Statistics};
 use wattlock_report::results::Results;
@@ -243,6 +244,7 @@ impl Running {
         let mut statistics = None;
         if contender.is_ours() {
             let module = given.provider.context("no provider")?;
+            program::let_children_open_files();
             let table = SharedTable::new().context("cannot make a memory file")?;
             let file = place.directory.join(format!("{name}.cnf"));
             configure(&file, module, &table, &contender.settings(suite, given))?;

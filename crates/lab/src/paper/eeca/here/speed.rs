@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 use wait4::Wait4;
 use wattlock_energy::Metered;
 use wattlock_engine::Lane;
+use wattlock_host::program;
 use wattlock_provider::statistics::SharedTable;
 use wattlock_report::results::{Row, Sample};
 
@@ -101,6 +102,7 @@ fn speed(
     }
     if contender.is_ours() {
         let module = site.provider()?;
+        program::let_children_open_files();
         let table = SharedTable::new().context("cannot make a memory file")?;
         let file = site.directory().join("speed.cnf");
         configure(&file, module, &table, &provider_settings(settings, contender))?;
