@@ -235,7 +235,11 @@ fn a_configuration_does_not_take_the_systems_place() {
     fs::remove_file(place.path("d/openssl.cnf")).unwrap();
     let alone = command.output().unwrap();
     assert_exit(&alone, 0);
-    assert!(stderr(&alone).contains("d/openssl.cnf: the configuration has no policies"));
+    assert!(
+        stderr(&alone).contains(
+            "d/openssl.cnf does not exist; the configuration contains no system policies"
+        )
+    );
 }
 
 #[test]
