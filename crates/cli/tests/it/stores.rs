@@ -180,7 +180,7 @@ fn the_sooner_names_key_is_used_and_its_origin_said() {
         assert!(s.server.get(name).unwrap() == sooner);
         if own == key {
             assert_exit(&ended, 0);
-            assert!(said.contains("there before this run") && said.contains(name), "{said}");
+            assert!(said.contains("existed before this run") && said.contains(name), "{said}");
             s.open(0, "unprotect", &["--recursive", "s3://bucket/h", "--out-dir", "out"]);
             s.assert_tree("out/h", &files);
         } else {

@@ -413,8 +413,8 @@ fn who_names_an_input_is_told_how_to_seal_it_and_how_to_open_it() {
     let refused = stream(&place).arg("m.log").current_dir(place.path("")).output().unwrap();
     assert_exit(&refused, 2);
     let said = stderr(&refused);
-    assert!(said.contains("wattlock stream ... < m.log > m.log.wls"), "{said}");
-    assert!(said.contains("wattlock stream --open ... m.log"), "{said}");
+    assert!(said.contains("wattlock stream -r RECIPIENT < m.log > m.log.wls"), "{said}");
+    assert!(said.contains("wattlock stream --open -i IDENTITY m.log"), "{said}");
 }
 
 #[test]

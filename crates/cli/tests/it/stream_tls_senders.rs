@@ -83,7 +83,7 @@ fn a_token_that_is_sent_besides_a_certificate_is_checked_and_not_kept() {
     let output = gateway.stop();
     assert_exit(&output, 0);
     let said = stderr(&output);
-    assert!(said.contains("does not belong to the same tenant"), "{said}");
+    assert!(said.contains("belong to different tenants"), "{said}");
     assert!(!said.contains(TOKEN) && !said.contains("mistyped"), "{said}");
     let kept = |tenant: &str| {
         let mut command = wattlock();
