@@ -180,15 +180,10 @@ impl KeyFile {
 /// [`io::ErrorKind::AlreadyExists`], which leaves no file at `new`; that the system refuses something.
 pub(crate) fn name_new(new: &Path, name: &Path) -> io::Result<()> {
     let linked = fs::hard_link(new, name);
-    match &linked {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            if fs::symlink_metadata(name)
-                .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-            {
-                return fs::rename(new, name);
-            }
-        }
-        _ => {}
+    let has_no_links =
+        linked.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::AlreadyExists);
+    if has_no_links && fs::symlink_metadata(name).is_err() {
+        return fs::rename(new, name);
     }
     fs::remove_file(new)?;
     linked
