@@ -40,8 +40,8 @@ static SEALED: LazyLock<(Vec<u8>, Vec<u8>)> = LazyLock::new(|| {
         epochs: EpochLimits { age: Duration::from_secs(3600), bytes: 1 << 30, records: 1 << 30 },
     };
     let own = TenantFolder { folder: Folder::new(folder.path()), additional: Vec::new() };
-    let recordings = Recordings::new(settings, [(String::new(), own)], |_| {}).unwrap();
-    let retry = Retry::new(None, Arc::clone(recordings.counters()), |_| {});
+    let retry = Retry::new(None, Arc::default(), |_| {});
+    let recordings = Recordings::new(settings, [(String::new(), own)], &retry).unwrap();
     let settings = Settings::continuous(1 << 20, 1, 1e9).unwrap();
     let live = Live::start(settings, recordings.sink(&retry).unwrap()).unwrap();
     let (stop, mut input) = (Stop::new().unwrap(), File::open(input).unwrap());
